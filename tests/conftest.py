@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent
 STREAMS = (
     "attacks",
     "cli",
-    "docs/test_docs_tutorials.py",
+    "docs/test_pictures.py",
     "docs/test_blocks.py",
     "jobs/batch",
     "jobs/test_jobs.py",

@@ -1,6 +1,6 @@
-"""What attacks have in common: how often they are tried, and the table of what came of it.
+"""The number of tries of each attack, and the table of results.
 
-``pytest tests/attacks --long`` tries each of them many times; without the option they are short, for CI.
+``pytest tests/attacks --long`` tries each attack many times; without the option, the attacks are short.
 """
 
 import pytest
@@ -15,25 +15,27 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--long", default=False):
         for item in items:
-            item.add_marker(pytest.mark.timeout(0))  # that of CI is for the short ones
+            item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture
 def tries(request):
-    """Return how often to try: ``tries(short, long)``."""
-    long = request.config.getoption("--long", default=False)
-    return lambda short, often: often if long else short
+    """Return a function that selects the number of tries: ``tries(short, long)``."""
+    is_long = request.config.getoption("--long", default=False)
+    return lambda short, long: long if is_long else short
 
 
 @pytest.fixture
 def score(record_property):
-    """Tell the table how an attack went, ``score(attack, tries, survived)``, and fail if any of it was lost."""
+    """Add the outcomes of an attack, pairs of a description and a truth value, to the table; fail after a loss."""
 
-    def tell(attack, count, survived):
-        record_property(_SCORE, [attack, count, survived])
-        assert survived == count, f"{attack}: {count - survived} of {count} lost"
+    def add(attack, outcomes):
+        outcomes = list(outcomes)
+        lost = [description for description, survived in outcomes if not survived]
+        record_property(_SCORE, [attack, len(outcomes), len(outcomes) - len(lost)])
+        assert not lost, f"{attack}: {len(lost)} of {len(outcomes)} lost:\n" + "\n".join(map(str, lost[:20]))
 
-    return tell
+    return add
 
 
 def pytest_terminal_summary(terminalreporter):

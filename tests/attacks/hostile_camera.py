@@ -1,4 +1,4 @@
-"""A camera on the loopback that answers what it is told to: an attack to some who connect, pictures to all others."""
+"""A camera on the loopback that attacks some of its connections and sends pictures to the others."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ JPEGS = [bytes(cv2.imencode(".jpg", frame)[1]) for frame in make_frames(8, 48, 6
 
 
 def part(jpeg: bytes, length: int | None = None) -> bytes:
-    """A part of the stream that tells the truth about its length, or something else."""
-    told = len(jpeg) if length is None else length
-    return b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % told + jpeg + b"\r\n"
+    """Return a part of the stream with its length, or with a false one."""
+    announced = len(jpeg) if length is None else length
+    return b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % announced + jpeg + b"\r\n"
 
 
 def grey_jpeg(side: int) -> bytes:
-    """A good JPEG file of `side` x `side` pixels, all alike: 0.75 bits for 64 of them."""
+    """Return a valid JPEG file of `side` x `side` equal pixels: 0.75 bits for 64 of them."""
     small = bytes(cv2.imencode(".jpg", make_frames(1, 16, 16)[0, :, :, 0])[1])
     size, scan = small.index(b"\xff\xc0") + 5, small.index(b"\xff\xda")
     begin = scan + 2 + int.from_bytes(small[scan + 2 : scan + 4], "big")
@@ -34,13 +34,13 @@ def grey_jpeg(side: int) -> bytes:
 
 
 class HostileCamera:
-    """Calls `attack` with connections whose number, from 1, is `attacked`; the others get 50 pictures a second.
+    """Call `attack` with the first `attacks` connections; the others get 50 pictures a second.
 
-    `asked` holds the first line of each request.
+    `requests` contains the first line of each request.
     """
 
-    def __init__(self, attack: Callable[[Line], object], attacked: Callable[[int], bool] = lambda number: number == 1):
-        self.asked: list[bytes] = []
+    def __init__(self, attack: Callable[[Line], object], attacks: float = 1) -> None:
+        self.requests: list[bytes] = []
         self.ended = threading.Event()
         lock, camera = threading.Lock(), self
 
@@ -49,17 +49,17 @@ class HostileCamera:
                 with suppress(OSError):
                     first = self.request.recv(1 << 16).partition(b"\r\n")[0]
                     with lock:
-                        camera.asked.append(first)
-                        number = len(camera.asked)
+                        camera.requests.append(first)
+                        number = len(camera.requests)
                     line = Line(self.request, camera)
-                    attack(line) if attacked(number) else pictures(line)
+                    attack(line) if number <= attacks else line.send_pictures()
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = False
             request_queue_size = 64
 
             def handle_error(self, *_: object) -> None:
-                """The camera does not care."""
+                """Ignore errors of the attacks."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.port = self._server.server_address[1]
@@ -79,14 +79,26 @@ class HostileCamera:
 
 
 class Line:
-    """A connection to whoever reads the camera."""
+    """A connection to a client of the camera."""
 
     def __init__(self, connection, camera: HostileCamera) -> None:
         self.connection, self.camera = connection, camera
         connection.settimeout(0.2)
 
-    def send(self, data: bytes) -> None:
-        """Send all of it, however slowly it is taken, until the camera ends."""
+    def send(self, data: bytes, then: bytes = b"", drip: bytes = b"", wait: bool = False) -> None:
+        """Send data, then a block again and again, or bytes one by one, or nothing until the client leaves."""
+        self._send(data)
+        while then:
+            self._send(then)
+        for byte in drip:
+            self._send(bytes([byte]))
+            self.camera.ended.wait(0.1)
+        while (drip or wait) and not self.camera.ended.is_set():
+            with suppress(TimeoutError):
+                if not self.connection.recv(1 << 16):
+                    return
+
+    def _send(self, data: bytes) -> None:
         left = memoryview(data)
         while left:
             if self.camera.ended.is_set():
@@ -94,38 +106,17 @@ class Line:
             with suppress(TimeoutError):
                 left = left[self.connection.send(left) :]
 
-    def flood(self, block: bytes) -> None:
-        """Send the same again and again until the other side has had enough."""
-        while True:
-            self.send(block)
-
-    def drip(self, data: bytes, pause: float = 0.1) -> None:
-        """Send one byte after the other, and after them nothing."""
-        for byte in data:
-            self.send(bytes([byte]))
-            self.camera.ended.wait(pause)
-        self.wait()
-
-    def wait(self) -> None:
-        """Say nothing until the other side goes."""
-        while not self.camera.ended.is_set():
-            with suppress(TimeoutError):
-                if not self.connection.recv(1 << 16):
-                    return
-
-
-def pictures(line: Line) -> None:
-    """What a good camera sends."""
-    line.send(MULTIPART)
-    number = 0
-    while not line.camera.ended.wait(0.02):
-        line.send(part(JPEGS[number % len(JPEGS)]))
-        number += 1
+    def send_pictures(self) -> None:
+        self._send(MULTIPART)
+        number = 0
+        while not self.camera.ended.wait(0.02):
+            self._send(part(JPEGS[number % len(JPEGS)]))
+            number += 1
 
 
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
-    """How many megabytes this process has taken more at most, since the block began."""
+    """Yield a function that returns the peak of the additional memory of this process in megabytes."""
     process, ended = psutil.Process(), threading.Event()
     begin, most = process.memory_info().rss, [0]
 

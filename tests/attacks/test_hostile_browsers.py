@@ -1,4 +1,4 @@
-"""Browsers, and what pretends to be one, that would keep the owner of a page out, slow it down or learn from it."""
+"""Clients of the page that try to block its owner, to slow it down, or to read and control it without permission."""
 
 from __future__ import annotations
 
@@ -20,24 +20,30 @@ from bgsub.video import Frame
 
 TOKEN = "correct-horse"
 OWNER = {"Authorization": f"Bearer {TOKEN}"}
-CROWD = 96  # connections, three times as many strangers as there may be
+CROWD = 96  # connections, three times the limit for strangers
 
 
 class Page:
-    """A page with a picture, and what may be asked of it."""
+    """A page with one picture, and a client of it."""
 
     def __init__(self, token: str | None = TOKEN) -> None:
         self.controls = Controls()
         self.server = LiveServer(self.controls, port=0, token=token)
         self.port = int(self.server.address.split(":")[2].split("/")[0])
-        image = make_frames(1)[0]
-        self.server.sink().write(Frame(0, "1", None, image), separate(image))
+        self.show(make_frames(1)[0], 0)
+
+    def show(self, image, index):
+        self.server.sink().write(Frame(index, str(index), None, image), separate(image))
+
+    @property
+    def connections(self):
+        return len(self.server._server.connections)
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), 10)
 
     def send(self, request: bytes, half: bool = False) -> bytes:
-        """All that is answered to some bytes; `half` closes the way there first."""
+        """Send bytes and return the whole answer; `half` closes the connection for writing after them."""
         answer = b""
         with self.connect() as connection, suppress(OSError):
             connection.sendall(request)
@@ -47,8 +53,8 @@ class Page:
                 answer += data
         return answer
 
-    def ask(self, path: str = "/statistics", fields: dict[str, str] = OWNER, method: str = "GET", body=None):
-        """Status, header fields and body."""
+    def ask(self, path="/statistics", fields=OWNER, method="GET", body=None):
+        """Return status, headers and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path, body, fields)
@@ -71,162 +77,165 @@ def page(token: str | None = TOKEN):
         yield one
 
 
-def stay_away(_page, ended):
-    """Connect, and say nothing."""
-    with _page.connect():
+def post(token: str, body: bytes, length: int | None = None) -> bytes:
+    head = f"POST /control HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
+
+
+# -- denial of service
+
+
+def silent(target, ended):
+    with target.connect():
         ended.wait()
 
 
-def drip(_page, ended, head=b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "):
-    """Send a byte now and then, for ever."""
-    with _page.connect() as connection:
+def slow(target, ended, head=b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "):
+    """Send one byte after the other, without end."""
+    with target.connect() as connection:
         connection.sendall(head)
         while not ended.wait(0.2):
             connection.sendall(b"a")
 
 
-def drip_a_command(_page, ended):
-    """Send the body of a command a byte now and then, with a token that was guessed."""
-    head = b"POST /control HTTP/1.1\r\nAuthorization: Bearer correct-hors\r\nContent-Type: application/json\r\n"
-    drip(_page, ended, head + b"Content-Length: 60000\r\n\r\n{")
+def slow_command(target, ended):
+    """Send the body of a command slowly, with a guessed token."""
+    slow(target, ended, post("correct-hors", b"{", 60000))
 
 
-def come_and_go(_page, ended):
-    """Ask without the token, as often as it is answered."""
+def repeated_request(target, ended):
     while not ended.is_set():
-        _page.send(b"GET /snapshot.png HTTP/1.1\r\n\r\n")
+        target.send(b"GET /snapshot.png HTTP/1.1\r\n\r\n")
 
 
-def hang_up(_page, ended):
-    """Connect and go."""
+def repeated_connection(target, ended):
     while not ended.is_set():
-        _page.connect().close()
+        target.connect().close()
         time.sleep(0.01)
 
 
-CROWDS = [(stay_away, CROWD), (drip, CROWD), (drip_a_command, 8), (come_and_go, 8), (hang_up, 8)]
+CROWDS = [(silent, CROWD), (slow, CROWD), (slow_command, 8), (repeated_request, 8), (repeated_connection, 8)]
 
 
 @pytest.mark.parametrize(("attack", "count"), CROWDS, ids=lambda value: getattr(value, "__name__", None))
-def test_owner_is_served_under_attack(attack, count, tries, score):
+def test_the_owner_is_served_under_attack(attack, count, tries, score):
     ended = threading.Event()
 
-    def again_and_again():
+    def repeat():
         while not ended.is_set():
             with suppress(OSError):
-                attack(here, ended)
+                attack(target, ended)
             ended.wait(0.1)
 
-    with page() as here:
-        crowd = [threading.Thread(target=again_and_again) for _ in range(count)]
+    with page() as target:
+        crowd = [threading.Thread(target=repeat) for _ in range(count)]
         for one in crowd:
             one.start()
         try:
             if count == CROWD:
-                wait_until(lambda: len(here.server._server.connections) >= 30)
-            often = tries(12, 200)
-            served = sum(here.serves_its_owner() for _ in range(often))
-            assert len(here.server._server.connections) <= 100
+                wait_until(lambda: target.connections >= 30)
+            outcomes = [(number, target.serves_its_owner()) for number in range(tries(12, 200))]
+            assert target.connections <= 100
         finally:
             ended.set()
             for one in crowd:
                 one.join()
-    score(f"page: {attack.__name__.replace('_', ' ')}, {count} at a time", often, served)
+    score(f"page: {attack.__name__.replace('_', ' ')}, {count} at a time", outcomes)
 
 
-@pytest.mark.parametrize("body", [False, True])
-def test_whole_request_has_a_time_limit(monkeypatch, body):
+@pytest.mark.parametrize("head", [b"GET /", post(TOKEN, b"{", 60000)], ids=["head", "body"])
+def test_a_whole_request_has_a_time_limit(monkeypatch, head):
     monkeypatch.setattr("bgsub.live.server.PATIENCE", 1.0)
-    ended, begin = threading.Event(), time.monotonic()
-    head = b"POST /control HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n" % TOKEN.encode()
-    with page() as here, pytest.raises(OSError, match=r"pipe|reset|abort"):
-        drip(here, ended, head + b"Content-Length: 60000\r\n\r\n{" if body else b"GET /")
+    begin = time.monotonic()
+    with page() as target, pytest.raises(OSError, match=r"pipe|reset|abort"):
+        slow(target, threading.Event(), head)
     assert time.monotonic() - begin < 20
 
 
 def test_clients_that_do_not_read_are_dropped(monkeypatch, score):
     monkeypatch.setattr("bgsub.live.handler.LiveHandler.timeout", 1.0)
     noise = np.random.default_rng(0).integers(0, 255, (720, 1280, 3), dtype=np.uint8)
-    frame, separation = Frame(0, "0", None, noise), separate(noise)
-    with page() as here, ExitStack() as stack:
+    with page() as target, ExitStack() as stack:
         for path in ("stream?view=input", "snapshot.png?view=input") * 8:
-            connection = stack.enter_context(here.connect())
+            connection = stack.enter_context(target.connect())
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(f"GET /{path} HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
-        longest = served = 0.0
-        end = time.monotonic() + 20
-        while len(here.server._server.connections) and time.monotonic() < end:
+        longest, end = 0.0, time.monotonic() + 20
+        while target.connections and time.monotonic() < end:
             begin = time.monotonic()
-            here.server.sink().write(frame, separation)
+            target.show(noise, 0)
             longest = max(longest, time.monotonic() - begin)
             time.sleep(0.05)
-        left = len(here.server._server.connections)
-        served = here.serves_its_owner()
+        outcomes = [(number, number >= target.connections) for number in range(16)]
+        outcomes.append(("owner", target.serves_its_owner()))
     assert longest < 1
-    score("page: readers who do not read", 17, 16 - left + served)
+    score("page: clients that do not read", outcomes)
 
 
-def test_snapshot_is_encoded_once_for_all_clients(monkeypatch):
-    made, going_on = [], threading.Event()
-    with page() as here:
-        broadcast = here.server.broadcasts[0]
-        view = broadcast._png.viewer.view
+def test_a_snapshot_is_encoded_once_for_all_clients(monkeypatch):
+    calls, may_end = [], threading.Event()
+    with page() as target:
+        viewer = target.server.broadcasts[0]._png.viewer
+        view, answers = viewer.view, []
 
-        def slow(*arguments):
-            made.append(arguments)
-            going_on.wait(10)
+        def slow_view(*arguments):
+            calls.append(arguments)
+            may_end.wait(10)
             return view(*arguments)
 
-        monkeypatch.setattr(broadcast._png.viewer, "view", slow)
-        answers = []
-        askers = [threading.Thread(target=lambda: answers.append(here.ask("/snapshot.png"))) for _ in range(20)]
-        for asker in askers:
-            asker.start()
-        wait_until(lambda: len(here.server._server.connections) == 20)
-        going_on.set()
-        for asker in askers:
-            asker.join()
-        assert len(made) == 1
-        assert len({body for status, _, body in answers if status == 200}) == 1
-        image = make_frames(2)[1]
-        here.server.sink().write(Frame(1, "2", None, image), separate(image))
-        assert here.ask("/snapshot.png")[2] != answers[0][2]
-        assert len(made) == 2
+        monkeypatch.setattr(viewer, "view", slow_view)
+        clients = [threading.Thread(target=lambda: answers.append(target.ask("/snapshot.png"))) for _ in range(20)]
+        for client in clients:
+            client.start()
+        wait_until(lambda: target.connections == 20)
+        may_end.set()
+        for client in clients:
+            client.join()
+        assert len(calls) == len({body for status, _, body in answers if status == 200}) == 1
+        target.show(make_frames(2)[1], 1)
+        assert target.ask("/snapshot.png")[2] != answers[0][2]
+        assert len(calls) == 2
 
 
-ELSEWHERE = [
+# -- other sites
+
+OTHER_SITES = [
     {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": kind}
     for site in ("cross-site", "same-site")
     for mode, kind in (("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe"), ("cors", "empty"))
 ]
+HEADERS = {
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])
-def test_other_sites_get_nothing(token, score):
-    paths = ("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics")
+def test_other_sites_are_refused(token, score):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-    kept = 0
-    with page(token) as here:
-        for fields in ELSEWHERE:
-            kept += sum(here.ask(path, {**OWNER, **fields})[0] == 403 for path in paths)
-        for path in ("/", "/picture.jpg"):  # a link may lead here
-            assert here.ask(path, {**OWNER, **link})[0] == 200
-        # Of a browser that does not tell who asks, the answer says who may see it.
+    with page(token) as target:
+        outcomes = [
+            ((path, fields), target.ask(path, {**OWNER, **fields})[0] == 403)
+            for path in ("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics")
+            for fields in OTHER_SITES
+        ]
+        for path in ("/", "/picture.jpg"):
+            assert target.ask(path, {**OWNER, **link})[0] == 200
         for path in ("/", "/picture.jpg", "/snapshot.png", "/statistics", "/nothing"):
-            _, headers, _ = here.ask(path)
-            assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-            assert headers["X-Content-Type-Options"] == "nosniff"
-            assert headers["Referrer-Policy"] == "no-referrer"
+            headers = target.ask(path)[1]  # for browsers without Sec-Fetch fields
+            assert {name: headers[name] for name in HEADERS} == HEADERS
             assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
             assert not [name for name in headers if name.startswith("Access-Control")]
-    count = len(ELSEWHERE) * len(paths)
-    score(f"page: asked for by other pages, {'with' if token else 'without'} a token", count, kept)
+    score(f"page: requests of other pages, {'with' if token else 'without'} a token", outcomes)
 
+
+# -- invalid requests
 
 KEY = f"Authorization: Bearer {TOKEN}\r\n".encode()
 COMMAND = b"POST /control HTTP/1.1\r\n" + KEY + b"Content-Type: application/json\r\n"
-# What is no request, or none that is answered with 200.
-NONSENSE = {
+PAUSE = b'{"paused": true}'
+INVALID = {
     "nothing": b"",
     "blank lines": b"\r\n" * 500,
     "half a line": b"GET /stat",
@@ -235,64 +244,67 @@ NONSENSE = {
     "line without end": b"G" * 1_000_000,
     "10000 fields": b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 10_000 + KEY + b"\r\n",
     "field of 1 MB": b"GET / HTTP/1.1\r\nX: " + b"y" * 1_000_000 + b"\r\n" + KEY + b"\r\n",
-    "bytes that are no text": b"GET /\xff\xfe HTTP/1.1\r\n" + KEY + b"\r\n",
     "zeros": bytes(10_000),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "HTTP/9.9": b"GET / HTTP/9.9\r\n" + KEY + b"\r\n",
-    "an upgrade": b"GET /socket HTTP/1.1\r\n" + KEY + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-    "a way up": b"GET /../../etc/passwd HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a hidden way up": b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a way back": b"GET /..\\..\\server.py HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a file of this machine": b"GET file:///etc/passwd HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a page elsewhere": b"GET http://192.0.2.1/ HTTP/1.1\r\n\r\n",
-    "a tunnel": b"CONNECT 192.0.2.1:80 HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a wrong token": b"GET / HTTP/1.1\r\nAuthorization: Bearer correct-hors\r\n\r\n",
-    "a token that is no text": b"GET / HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
-    "a token in the cookie of another": b"GET / HTTP/1.1\r\nCookie: token=correct-horse\r\n\r\n",
-    "a broken cookie": b"GET / HTTP/1.1\r\nCookie: \xff=\x01;;;=\r\n\r\n",
-    "a new line in the query": b"GET /picture.jpg?view=%0d%0aSet-Cookie:%20a HTTP/1.1\r\n" + KEY + b"\r\n",
-    "no such view": b"GET /picture.jpg?view=%00 HTTP/1.1\r\n" + KEY + b"\r\n",
-    "no such camera": b"GET /picture.jpg?camera=9999999999999 HTTP/1.1\r\n" + KEY + b"\r\n",
-    "no such method": b"DELETE / HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a command by address": b"GET /control?paused=true HTTP/1.1\r\n" + KEY + b"\r\n",
-    "a command of 2 GB": COMMAND + b"Content-Length: 2147483647\r\n\r\n" + b" " * 1_000_000,
-    "a command of -1": COMMAND + b"Content-Length: -1\r\n\r\n",
-    "a command in pieces": COMMAND + b'Transfer-Encoding: chunked\r\n\r\n10\r\n{"paused": true}\r\n0\r\n\r\n',
+    "another page": b"GET http://192.0.2.1/ HTTP/1.1\r\n\r\n",
+    "wrong token": b"GET / HTTP/1.1\r\nAuthorization: Bearer correct-hors\r\n\r\n",
+    "binary token": b"GET / HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
+    "cookie of another page": b"GET / HTTP/1.1\r\nCookie: token=correct-horse\r\n\r\n",
+    "broken cookie": b"GET / HTTP/1.1\r\nCookie: \xff=\x01;;;=\r\n\r\n",
+    "upgrade": b"GET /socket HTTP/1.1\r\n" + KEY + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    "command of 2 GB": COMMAND + b"Content-Length: 2147483647\r\n\r\n" + b" " * 1_000_000,
+    "command of -1": COMMAND + b"Content-Length: -1\r\n\r\n",
+    "command in chunks": COMMAND + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + PAUSE + b"\r\n0\r\n\r\n",
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
-    "a deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
-    "a command as a form": COMMAND.replace(b"application/json", b"text/plain")
-    + b'Content-Length: 16\r\n\r\n{"paused": true}',
-    "a command from elsewhere": COMMAND + b'Origin: http://a\r\nContent-Length: 16\r\n\r\n{"paused": true}',
+    "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
+    "form": COMMAND.replace(b"application/json", b"text/plain") + b"Content-Length: 16\r\n\r\n" + PAUSE,
+    "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
+} | {
+    line.decode("latin1"): line + b"\r\n" + KEY + b"\r\n"
+    for line in (
+        b"GET /\xff\xfe HTTP/1.1",
+        b"GET / HTTP/9.9",
+        b"GET /../../etc/passwd HTTP/1.1",
+        b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1",
+        b"GET /..\\..\\server.py HTTP/1.1",
+        b"GET file:///etc/passwd HTTP/1.1",
+        b"CONNECT 192.0.2.1:80 HTTP/1.1",
+        b"GET /picture.jpg?view=%0d%0aSet-Cookie:%20a HTTP/1.1",
+        b"GET /picture.jpg?view=%00 HTTP/1.1",
+        b"GET /picture.jpg?camera=9999999999999 HTTP/1.1",
+        b"DELETE / HTTP/1.1",
+        b"GET /control?paused=true HTTP/1.1",
+    )
 }
 
 
 def test_invalid_requests_are_refused(tries, score, caplog):
-    survived, count = 0, tries(1, 20)
     before = set(threading.enumerate())
-    with page() as here:
-        for name, request in list(NONSENSE.items()) * count:
-            answer = here.send(request, half=True)
+
+    def outcomes():
+        for name, request in list(INVALID.items()) * tries(1, 20):
+            answer = target.send(request, half=True)
             status = answer.split(b"\r\n")[0].split(b" ")[1:2]
-            refused = b"root:" not in answer and status != [b"200"] and b"\r\nSet-Cookie" not in answer
-            good = refused and not here.controls.paused and here.serves_its_owner()
-            survived += good
-            assert good or print(name, answer[:300]) is None
-        wait_until(lambda: not here.server._server.connections)
+            is_refused = b"root:" not in answer and status != [b"200"] and b"\r\nSet-Cookie" not in answer
+            yield (name, answer[:300]), is_refused and not target.controls.paused and target.serves_its_owner()
+
+    with page() as target:
+        score("page: invalid requests", outcomes())
+        wait_until(lambda: not target.connections)
     assert set(threading.enumerate()) == before
     assert TOKEN not in caplog.text
-    score("page: nonsense", len(NONSENSE) * count, survived)
 
 
-def test_pipelined_request_is_ignored(score):
-    """A second request behind the first would be that of somebody else, where a proxy stands between."""
-    command = json.dumps({"paused": True}).encode()
-    second = COMMAND + b"Content-Length: %d\r\n\r\n" % len(command) + command
-    with page() as here:
+def test_a_pipelined_request_is_ignored(score):
+    """Behind a proxy, it could come from another client."""
+    second = COMMAND + b"Content-Length: %d\r\n\r\n" % len(PAUSE) + PAUSE
+    with page() as target:
+        outcomes = []
         for fields in (b"", b"Connection: keep-alive\r\n", b"Content-Length: 0\r\n"):
-            answer = here.send(b"GET /statistics HTTP/1.1\r\n" + KEY + fields + b"\r\n" + second)
-            assert answer.count(b"HTTP/1.") <= 1
-        survived = not here.controls.paused
-        assert here.ask("/control", {**OWNER, "Content-Type": "application/json"}, "POST", command)[0] == 200
-        assert here.controls.paused
-    score("page: a request behind another", 3, 3 * survived)
+            answer = target.send(b"GET /statistics HTTP/1.1\r\n" + KEY + fields + b"\r\n" + second)
+            outcomes.append((fields, answer.count(b"HTTP/1.") <= 1 and not target.controls.paused))
+        fields = {**OWNER, "Content-Type": "application/json"}
+        assert target.ask("/control", fields, "POST", json.dumps({"paused": True}))[0] == 200
+        assert target.controls.paused
+    score("page: a request behind another", outcomes)

@@ -1,9 +1,8 @@
-"""Ctrl-C and SIGTERM at any time, alone, together, twice, to the program or to all its processes."""
+"""Ctrl-C and SIGTERM at any moment, alone or combined, to the program or to its process group."""
 
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,20 +10,30 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from cli_inputs import make_scene
+from live_fakes import wait_until
 from video_fakes import write_video
 
-psutil = pytest.importorskip("psutil")
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="/proc tells when signals are taken")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see signal handlers")
 
-# Letters are signals, a dot is a short pause, a hash sends them to the whole process group.
+# A letter is a signal, a dot is a short pause, and with a hash all signals go to the process group.
 PATTERNS = ["IT", "TI", "II", "I.I", "T.T", "I.T", "T.I", "I", "T", "#I", "#II", "#T"]
-SPANS = {"run": 3.0, "run --resume": 3.0, "camera": 2.0, "live": 3.0, "live two": 3.0, "decompose": 4.0, "batch": 7.0}
 WAIT = 60  # seconds
-PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.__main__ import main\n"
-PROGRAM += "if __name__ == '__main__': main()"
+TAKE_SIGNALS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+PROGRAM = TAKE_SIGNALS + "from bgsub.__main__ import main\nif __name__ == '__main__': main()"
 ALLOWED = re.compile(r"bgsub: (\[\d|compiling|.* of memory$)|^$")
+# The longest delay of a signal in seconds, and the arguments.
+COMMANDS = {
+    "run": (3.0, "run v0.avi -o out --start-frames 200"),
+    "run --resume": (3.0, "run v0.avi -o out --resume --checkpoint-seconds 0.2"),
+    "camera": (2.0, "camera"),
+    "live": (3.0, "live v0.avi --no-window -o out"),
+    "live two": (3.0, "live v0.avi v1.avi --no-window -o out"),
+    "decompose": (4.0, "decompose v0.avi -o out"),
+    "batch": (7.0, "batch v*.avi -o out --workers 2"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +44,13 @@ def videos(tmp_path_factory):
     return folder
 
 
-def words_of(name, videos):
-    first, second = sorted(videos.iterdir())
-    return {
-        "run": ["run", first, "-o", "out", "--start-frames", "200"],
-        "run --resume": ["run", first, "-o", "out", "--resume", "--checkpoint-seconds", "0.2"],
-        "camera": ["camera"],
-        "live": ["live", first, "--no-window", "-o", "out"],
-        "live two": ["live", first, second, "--no-window", "-o", "out"],
-        "decompose": ["decompose", first, "-o", "out"],
-        "batch": ["batch", videos, "-o", "out", "--workers", "2"],
-    }[name]
+def start(program, *words, folder):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program, *words], cwd=folder, start_new_session=True, **pipes)
 
 
 def takes_signals(pid):
-    """Return whether a process handles SIGTERM; before that Python is starting."""
+    """Return whether a process has set its handler of SIGTERM; before, Python is starting."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -57,26 +58,11 @@ def takes_signals(pid):
     return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def until(condition, seconds=WAIT):
-    deadline = time.monotonic() + seconds
-    while not (held := condition()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return held
-
-
 def attack(words, folder, pattern, delay, pause):
-    """Start the program, send it signals, and return what was wrong about its end; empty if nothing was."""
-    folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *map(str, words)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    """Start the program, send it signals, and return what was wrong about its end, or an empty text."""
+    process = start(PROGRAM, *words, folder=folder)
     try:
-        assert until(lambda: takes_signals(process.pid))
+        wait_until(lambda: takes_signals(process.pid), WAIT)
         time.sleep(delay)
         if process.poll() is not None:
             return ""
@@ -94,62 +80,55 @@ def attack(words, folder, pattern, delay, pause):
     finally:
         process.kill()
         process.communicate()
-    said = [line for line in err.splitlines() if not ALLOWED.match(line)]
-    if process.returncode not in (0, 130, 143) or len(said) > 1 or "Traceback" in err:
-        return f"exit code {process.returncode}, {said}"
-    left = [child for child in children if not until(lambda child=child: not is_alive(child), 10)]
-    return f"{len(left)} processes left" if left else ""
+    lines = [line for line in err.splitlines() if not ALLOWED.match(line)]
+    if process.returncode not in (0, 130, 143) or len(lines) > 1 or "Traceback" in err:
+        return f"exit code {process.returncode}, {lines}"
+    _, left = psutil.wait_procs(children, 10)
+    return "processes left" if any(child.status() != psutil.STATUS_ZOMBIE for child in left) else ""
 
 
-def is_alive(child):
-    return child.is_running() and child.status() != psutil.STATUS_ZOMBIE
-
-
-@pytest.mark.parametrize("name", SPANS)
-def test_signals_at_any_time(videos, tmp_path, tries, score, name):
-    count = tries({"camera": 2, "run": 1, "live two": 1}.get(name, 0), 30)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, name):
+    count, rng = tries({"camera": 2, "run": 1}.get(name, 0), 30), random.Random(name)
     if not count:
         pytest.skip("only with --long")
-    rng, survived = random.Random(name), 0
-    for number in range(count):
-        pattern = PATTERNS[number % len(PATTERNS)]
-        folder = tmp_path / str(number)
-        delay, pause = rng.random() ** 1.5 * SPANS[name], rng.random() * 0.3
-        wrong = attack(words_of(name, videos), folder, pattern, delay, pause)
-        survived += not wrong
-        if wrong:
-            print(f"{name} {pattern} after {delay:.2f} s: {wrong}")
-        shutil.rmtree(folder)
-    score(f"signals: {name}", count, survived)
+    span, words = COMMANDS[name]
+    words = [str(videos / word) if word.endswith(".avi") else word for word in words.split()]
+
+    def outcomes():
+        for number in range(count):
+            pattern, folder = PATTERNS[number % len(PATTERNS)], tmp_path / str(number)
+            folder.mkdir()
+            delay = rng.random() ** 1.5 * span
+            problem = attack(words, folder, pattern, delay, rng.random() * 0.3)
+            yield f"{pattern} after {delay:.2f} s: {problem}", not problem
+
+    score(f"signals: {name}", outcomes())
 
 
-def test_later_signal_ends_the_process_at_once(tmp_path):
-    """The exception of the first one is lost in cleanup that hangs."""
+def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):
+    """A signal that follows within a second belongs to the first one."""
     program = (
-        "import time, bgsub.cli as cli\n"
-        "from bgsub.jobs.run import make_subtractor\n"
+        "import time, bgsub.cli as cli, bgsub.jobs.run as run\n"
         "def stubborn(*_, **__):\n"
         "    try:\n"
         "        open('begun', 'w').close(); time.sleep(600)\n"
         "    finally:\n"
-        "        open('asked', 'w').close(); time.sleep(600)\n"
-        "import bgsub.jobs.run as run; run.make_subtractor = stubborn\n"
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "cli.main()\n"
+        "        open('interrupted', 'w').close(); time.sleep(600)\n"
+        f"run.make_subtractor = stubborn; {TAKE_SIGNALS} cli.main()\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "run", "x.avi", "-o", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
+    process = start(program, "run", "x.avi", "-o", "out", folder=tmp_path)
     try:
-        assert until((tmp_path / "begun").exists)
+        wait_until((tmp_path / "begun").exists, WAIT)
         process.send_signal(signal.SIGINT)
-        assert until((tmp_path / "asked").exists)
-        process.send_signal(signal.SIGTERM)  # together with the first
-        time.sleep(1.1)  # a test of this very time
+        wait_until((tmp_path / "interrupted").exists, WAIT)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1.1)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=WAIT)
     finally:
         process.kill()
         process.communicate()
-    assert (process.returncode, err) == (143, "\nbgsub: error: stopped by SIGTERM\n")
+    assert process.returncode == 143
+    assert err.strip() == "bgsub: error: stopped by SIGTERM"

@@ -1,4 +1,4 @@
-"""A folder from a stranger, with a bgsub.toml in it, in which somebody runs the program."""
+"""Folders from a stranger: a bgsub.toml in the current folder, and links in place of outputs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,25 +28,34 @@ HOSTILE = {
     "privacy": ["'../away/x=y.png'", "['{away}/x.png']"],
 }
 PATHS = ["'{away}/x'", "'../away/x'", "'link/x'", "'sub/../../away/x'", "'file'", "'loop'"]
-NEEDED = {
+ARGUMENTS = {
     "live": ["gone.avi", "--no-window"],
     "camera": ["gone.avi"],
     "evaluate": ["gone"],
     "demo": ["--seed", "x"],
 }
+PERMITTED = [
+    "[live]\nserve = 8765\nview = 'mask'\n",
+    "[live]\nserve = '[::1]:8765'\nbackdrop = '#00ff00'\n",
+    "[camera]\nserve = 'localhost:0'\n",
+    "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n[live]\nserve = '127.0.0.1:8765'\n",
+    "[live]\noutput = '-'\nbackdrop = 'blur'\n",
+    "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",
+]
 
 
-def options():
-    """Yield each command with each of its options that attacks."""
+def dangerous_settings():
+    """Yield each command with the settings that are restricted, and their values."""
     for command in program.commands.values():
         for key, option in long_names(command).items() if command.takes_settings else ():
             if isinstance(option.type, click.Path) or key in HOSTILE or (command.name, key) == ("batch", "save-model"):
-                yield command.name, key
+                for value in HOSTILE.get(key, PATHS):
+                    yield command.name, key, value
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of the stranger; nobody may write beside it."""
+    """Return the folder of the stranger; no file outside it may change."""
     here, away = tmp_path / "here", tmp_path / "away"
     (here / "sub").mkdir(parents=True)
     away.mkdir()
@@ -59,74 +68,63 @@ def folder(tmp_path, monkeypatch):
     return here
 
 
-def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, score):
+def test_dangerous_settings_of_a_folder_are_refused_in_one_line(folder, capsys, tries, score):
     away = folder.parent / "away"
-    count = survived = 0
-    for command, key in options():
-        for table in (f"[{command}]\n", ""):
-            for value in HOSTILE.get(key, PATHS):
-                Path("bgsub.toml").write_text(f"{table}{key} = {value.format(away=away)}\n")
-                code = invoke([command, *NEEDED.get(command, ["gone.avi", "-o", "out"])])
+
+    def outcomes():
+        for number, (command, key, value) in enumerate(dangerous_settings()):
+            for table in tries(([f"[{command}]\n", ""][number % 2],), (f"[{command}]\n", "")):
+                text = f"{table}{key} = {value.format(away=away)}\n"
+                Path("bgsub.toml").write_text(text)
+                code = invoke([command, *ARGUMENTS.get(command, ["gone.avi", "-o", "out"])])
                 out, err = capsys.readouterr()
-                told = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "such as --config bgsub.toml" in err
-                count += 1
-                survived += (code, out, err.count("\n"), told, list(away.iterdir())) == (2, "", 1, True, [])
-                [path.unlink() for path in away.iterdir()]
-    score("a settings file of a stranger in the folder", count, survived)
+                is_clear = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "--config bgsub.toml" in err
+                yield text, (code, out, err.count("\n"), is_clear, list(away.iterdir())) == (2, "", 1, True, [])
+
+    score("dangerous settings in the current folder", outcomes())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[live]\nserve = 8765\nview = 'mask'\n",
-        "[live]\nserve = '127.0.0.1:8765'\n",
-        "[live]\nserve = '[::1]:8765'\nbackdrop = '#00ff00'\n",
-        "[camera]\nserve = 'localhost:0'\n",
-        "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n",
-        "[live]\noutput = '-'\nbackdrop = 'blur'\n",
-        "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",
-    ],
-)
-def test_what_stays_in_the_folder_may_be_set(folder, capsys, text):
+@pytest.mark.parametrize("text", PERMITTED)
+def test_settings_that_stay_in_the_folder_are_permitted(folder, capsys, text):
     Path("bgsub.toml").write_text(text)
     assert invoke(["config"]) == 0, capsys.readouterr().err
 
 
-def test_whoever_names_the_file_means_it(folder, capsys):
+def test_settings_of_a_named_file_are_permitted(folder, capsys):
     Path("bgsub.toml").write_text("log = '../away/x'\n[live]\nserve = '0.0.0.0:0'\n")
     for name in ("bgsub.toml", folder / "bgsub.toml"):
         assert invoke(["--config", str(name), "config"]) == 0, capsys.readouterr().err
 
 
-def test_a_deep_file_is_no_toml(folder, capsys):
+def test_deeply_nested_settings_are_refused(folder, capsys):
     Path("bgsub.toml").write_text("a = " + "[" * 100_000)
     assert invoke(["config"]) == 2
-    assert capsys.readouterr().err == "bgsub: error: bgsub.toml: this is no TOML: it is nested too deeply\n"
+    error = capsys.readouterr().err
+    assert error.startswith("bgsub: error: bgsub.toml: ")
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_links_where_outputs_grow_lead_nowhere(folder, score, resume):
-    """A folder of results may come from a stranger as well."""
+def test_links_in_place_of_outputs_are_not_followed(folder, score, resume):
     save = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
     source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
     job = Job(str(source), Path("out"), save=save, event_formats=("csv", "jsonl", "coco", "html"), resume=resume)
     job = replace(job, save_model=Path("out/model.npz"))
     result = run_job(replace(job, output=Path("plain"), save_model=Path("plain/model.npz")))
     Path("out").mkdir()
-    victims = [folder.parent / "away" / str(number) for number in range(2 * len(result.outputs))]
     names = [name for path in result.outputs for name in (partial_name(path).name, playable_name(path).name)]
-    for name, victim in zip(names, victims, strict=True):
+    victims = {name: folder.parent / "away" / name for name in names}
+    for name, victim in victims.items():
         victim.write_text("precious")
         Path("out", name).symlink_to(victim)
     run_job(job)
-    survived = sum(victim.read_text() == "precious" for victim in victims)
-    score("links where outputs grow", len(victims), survived)
+    score("links in place of outputs", [(name, path.read_text() == "precious") for name, path in victims.items()])
 
 
-def test_a_link_is_no_file_to_go_on_with(tmp_path):
+def test_a_link_is_not_continued_as_a_growing_file(tmp_path):
     victim, file = tmp_path / "victim", GrowingFile(tmp_path / "a.csv")
     victim.write_text("precious")
     file.path.symlink_to(victim)
-    with pytest.raises(SinkError, match=r"'.*a\.csv\.partial' is a symbolic link$"):
+    with pytest.raises(SinkError, match="is a symbolic link"):
         file.cut(3)
     assert victim.read_text() == "precious"

@@ -1,34 +1,30 @@
-"""Two runs with the same outputs: one writes them, the other reports it."""
+"""Of two runs with the same outputs, one writes them completely and the other is refused."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from cli_inputs import make_scene
+from live_fakes import wait_until
 from video_fakes import content, write_video
 
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 
 SAVE = ("panel.mp4", "mask.npz")
-RAW = "48x32:bgr24@25"
-BUSY, DONE = "is being written by another run", "exists already"
 
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    """Two videos as files and as bytes, and the outputs of a run over each."""
+    """Return two videos as paths and as bytes, with the outputs of an undisturbed run."""
     folder = tmp_path_factory.mktemp("scenes")
     found = []
     for empty in (12, 30):
         frames = make_scene(60, empty=empty)
         path = write_video(folder / f"{empty}.avi", frames)
-        alone = folder / f"alone{empty}"
-        run_job(Job(str(path), alone, save=SAVE, event_formats=("csv",)))
-        found.append((path, frames.tobytes(), content(alone)))
+        run_job(Job(str(path), folder / f"alone{empty}", save=SAVE, event_formats=("csv",)))
+        found.append((path, frames.tobytes(), content(folder / f"alone{empty}")))
     return found
 
 
@@ -39,64 +35,66 @@ def start(source, output, *options):
 
 
 def start_endless(raw, output):
-    """Start a run over frames from a pipe, which goes on until the pipe is closed; it writes when this returns."""
-    process = start("-", output, "--raw", RAW)
+    """Start a run that reads frames from a pipe, and wait until it writes."""
+    process = start("-", output, "--raw", "48x32:bgr24@25")
     process.stdin.write(raw)
     process.stdin.flush()
-    deadline = time.monotonic() + 120
-    while not (output.exists() and any(path.stat().st_size for path in output.iterdir())):
-        assert time.monotonic() < deadline
+
+    def is_writing():
         assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+        return output.exists() and any(path.stat().st_size for path in output.iterdir())
+
+    wait_until(is_writing, 120)
     return process
 
 
-def refused(process, answer):
-    said = answer[1].decode()
-    return process.returncode == 2 and said.count("\n") == 1 and (BUSY in said or DONE in said)
+def is_refused(process):
+    error = process.communicate(timeout=120)[1].decode()
+    reasons = ("is being written by another run", "exists already")
+    return process.returncode == 2 and error.count("\n") == 1 and any(reason in error for reason in reasons)
 
 
-def test_two_runs_at_the_same_time(scenes, tmp_path, tries, score):
-    count, survived = tries(2, 12), 0
-    for number in range(count):
-        output = tmp_path / str(number)
-        processes = [start(path, output) for path, _raw, _whole in scenes]
-        answers = [process.communicate(timeout=120) for process in processes]
-        done = [process.returncode == 0 for process in processes]
-        survived += (
-            sum(done) == 1
-            and content(output) == scenes[done.index(True)][2]
-            and refused(processes[done.index(False)], answers[done.index(False)])
-        )
-    score("two runs into one folder at the same time", count, survived)
+def test_one_of_two_simultaneous_runs_is_refused(scenes, tmp_path, tries, score):
+    def outcomes():
+        for number in range(tries(1, 12)):
+            processes = [start(path, tmp_path / str(number)) for path, _, _ in scenes]
+            refused = [is_refused(process) for process in processes]
+            winner = refused.index(False)
+            is_whole = processes[winner].returncode == 0 and content(tmp_path / str(number)) == scenes[winner][2]
+            yield refused, sum(refused) == 1 and is_whole
+
+    score("two runs into one folder, started together", outcomes())
 
 
-def test_other_runs_while_one_writes(scenes, tmp_path, tries, score):
-    """Also with --overwrite, which replaces finished outputs only."""
-    others = (("--resume",), ("--overwrite",), ())
-    count, survived = tries(1, 12), 0
-    for number in range(count):
-        output = tmp_path / str(number)
-        (_, raw, whole), (other, _, _) = scenes[number % 2], scenes[1 - number % 2]
-        first = start_endless(raw, output)
-        processes = [start(other, output, *options) for options in others]
-        answers = [process.communicate(timeout=120) for process in processes]
-        first.communicate(timeout=120)
-        survived += first.returncode == 0 and content(output) == whole and all(map(refused, processes, answers))
-    score("a run into the folder of an active one, plain, with --overwrite, with --resume", count, survived)
+def test_runs_into_the_folder_of_an_active_run_are_refused(scenes, tmp_path, tries, score):
+    """Also with --overwrite: unfinished outputs cannot be replaced."""
+
+    def outcomes():
+        for number in range(tries(1, 12)):
+            output = tmp_path / str(number)
+            (_, raw, whole), (other, _, _) = scenes[number % 2], scenes[1 - number % 2]
+            first = start_endless(raw, output)
+            refused = list(
+                map(is_refused, [start(other, output, option) for option in ("--resume", "--overwrite", "-q")])
+            )
+            first.communicate(timeout=120)
+            yield refused, all(refused) and first.returncode == 0 and content(output) == whole
+
+    score("a run into the folder of an active run, plain, with --overwrite, with --resume", outcomes())
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-def test_run_after_a_killed_one(scenes, tmp_path, tries, score):
-    count, survived = tries(1, 12), 0
-    for number in range(count):
-        output = tmp_path / str(number)
-        (_, raw, _), (other, _, whole) = scenes
-        first = start_endless(raw, output)
-        os.kill(first.pid, signal.SIGKILL)
-        first.communicate(timeout=120)
-        process = start(other, output, "--overwrite")
-        process.communicate(timeout=120)
-        made = {name: data for name, data in content(output).items() if ".partial" not in name}
-        survived += process.returncode == 0 and made == whole
-    score("a run into the folder of a killed one", count, survived)
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_a_killed_run_does_not_block_the_folder(scenes, tmp_path, tries, score):
+    def outcomes():
+        for number in range(tries(1, 12)):
+            output = tmp_path / str(number)
+            (_, raw, _), (other, _, whole) = scenes
+            first = start_endless(raw, output)
+            first.kill()
+            first.communicate(timeout=120)
+            process = start(other, output, "--overwrite")
+            process.communicate(timeout=120)
+            found = {name: data for name, data in content(output).items() if ".partial" not in name}
+            yield number, process.returncode == 0 and found == whole
+
+    score("a run into the folder of a killed run", outcomes())

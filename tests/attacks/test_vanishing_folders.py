@@ -1,9 +1,9 @@
-"""The output folder is removed during a run: one line that names a file, and no partial output with a final name."""
+"""An output folder that disappears during a run gives one line with a file name, and no incomplete output."""
 
 from __future__ import annotations
 
-import contextlib
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.synthetic import scene
 
+PARAMETERS = {"start_frames": 20}
 OUTPUTS = {
     "video": {"save": ("mask.avi",)},
     "arrays": {"save": ("mask.npz",)},
@@ -38,48 +39,47 @@ def replaced(folder):
     folder.write_text("a file")
 
 
+each_way = pytest.mark.parametrize("way", [removed, renamed, replaced])
+
+
 @pytest.fixture(scope="module")
 def video(tmp_path_factory):
     frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=40, seed=2)])
-    return write_video(tmp_path_factory.mktemp("in") / "video.avi", frames)
+    return str(write_video(tmp_path_factory.mktemp("in") / "video.avi", frames))
 
 
-@pytest.mark.parametrize("way", [removed, renamed, replaced])
-def test_run(video, tmp_path, tries, score, way):
-    kinds = list(OUTPUTS)[: tries(2, len(OUTPUTS))]
-    survived = 0
-    for kind in kinds:
-        for resume in (False, True):
-            folder = tmp_path / f"{kind}{resume}" / "out"
+@each_way
+def test_output_folder_of_a_run(video, tmp_path, tries, score, way):
+    def outcomes():
+        for kind in list(OUTPUTS)[: tries(2, len(OUTPUTS))]:
+            for resume in (False, True):
+                folder = tmp_path / f"{kind}{resume}" / "out"
+                after = lambda frame, _, folder=folder: frame.index == 30 and way(folder)  # noqa: E731
+                fields = {"parameters": PARAMETERS, "checkpoint_seconds": 0.0, "resume": resume}
+                with pytest.raises(OutputError, match="cannot be written") as caught:
+                    run_job(
+                        Job(video, folder, **OUTPUTS[kind], **fields),
+                        watch=lambda _source, after=after: nullcontext(after),
+                    )
+                yield (kind, resume), "\n" not in str(caught.value) and not list(folder.glob("*.*"))
 
-            def after(frame, _separation, folder=folder):
-                if frame.index == 30:
-                    way(folder)
-
-            fields = {"parameters": {"start_frames": 20}, "checkpoint_seconds": 0.0, "resume": resume}
-            with pytest.raises(OutputError, match="cannot be written") as error:
-                run_job(
-                    Job(str(video), folder, **OUTPUTS[kind], **fields),
-                    watch=lambda _source, after=after: contextlib.nullcontext(after),
-                )
-            survived += "\n" not in str(error.value) and not (folder.is_dir() and [*folder.glob("*.*")])
-    score(f"output folder of a run {way.__name__}", 2 * len(kinds), survived)
+    score(f"output folder of a run {way.__name__}", outcomes())
 
 
-@pytest.mark.parametrize("way", [removed, renamed, replaced])
-def test_batch(video, tmp_path, score, way):
-    survived = 0
-    for place in (0, 1):
-        folder = tmp_path / str(place) / "out"
+@each_way
+def test_output_folder_of_a_batch(video, tmp_path, score, way):
+    def outcomes():
+        for is_late in (False, True):
+            folder = tmp_path / str(is_late) / "out"
 
-        def perform(task, place=place, folder=folder):
-            if place:
-                outcome = do_task(task)
-            way(folder)
-            return outcome if place else do_task(task)
+            def perform(task, folder=folder, is_late=is_late):
+                outcome = do_task(task) if is_late else None
+                way(folder)
+                return outcome or do_task(task)
 
-        fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters={"start_frames": 20})  # noqa: E731
-        with pytest.raises(OutputError, match=r"manifest.* cannot be written") as error:
-            run(video, folder, FakeWorkers(perform), make_job=fill)
-        survived += "\n" not in str(error.value)
-    score(f"output folder of a batch {way.__name__}", 2, survived)
+            fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters=PARAMETERS)  # noqa: E731
+            with pytest.raises(OutputError, match=r"manifest.* cannot be written") as caught:
+                run(video, folder, FakeWorkers(perform), make_job=fill)
+            yield is_late, "\n" not in str(caught.value)
+
+    score(f"output folder of a batch {way.__name__}", outcomes())

@@ -1,0 +1,270 @@
+"""A full disk, little memory and few open files: one line, the right exit code, and no incomplete output.
+
+The size of files is limited here with RLIMIT_FSIZE, which has the effect of a full disk in the middle of a write.
+"""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import zipfile
+import zlib
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from batch_fakes import FakeWorkers
+from cli_inputs import PROGRAM, make_scene, write_sequence
+from video_fakes import content, write_images, write_video
+
+from bgsub.cli import invoke
+from bgsub.cli.logs import Reporting, log_to_screen, logged, logger
+from bgsub.errors import ParameterError
+from bgsub.jobs.batch.workers import raise_file_limit
+
+resource = pytest.importorskip("resource", reason="limits exist on Unix only")
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+
+RUN = ("--start-frames", "10", "--quiet")
+VIDEO = ("run", "video.avi", "-o", "out")
+VIEWS = "mask.mkv panel.mp4 mask.avi overlay.webm cutout.mov residual.npz background-image mask.png"
+DECOMPOSE = ("-o", "out", "--iterations", "1", "--quiet")
+COMMANDS = {
+    **{view: (*VIDEO, "--save", view, *RUN) for view in VIEWS.split()},
+    "events": (*VIDEO, "--save", "mask.npz", "--event-formats", "csv,jsonl,coco,html", *RUN),
+    "model": (*VIDEO, "--save", "mask.npz", "--save-model", "out/m.npz", *RUN),
+    "resume": (*VIDEO, "--save", "mask.npz,panel.mp4", "--resume", *RUN),
+    "clips": ("run", "video.avi", "--record", "out/clips", *RUN),
+    "live": ("live", "video.avi", "--no-window", "--fast", "-o", "out", "--save", "panel.mp4", *RUN),
+    "decomposed video": ("decompose", "video.avi", *DECOMPOSE),
+    "decomposed images": ("decompose", "frames", *DECOMPOSE),
+    "decomposed arrays": ("decompose", "m.npy", "--save-arrays", *DECOMPOSE),
+    "evaluation masks": ("evaluate", "sequence", "--masks", "out", *RUN),
+    "evaluation sheet": ("evaluate", "sequence", "--sheet", "out/sheet.html", *RUN),
+    "evaluation scores": ("evaluate", "sequence", "--csv", "out/scores.csv", *RUN),
+    "settings": ("config", "--init", "out/settings.toml"),
+    "batch": ("batch", "video.avi", "-o", "out", "--save", "mask.npz", "--retries", "0", *RUN),
+}
+NOT_OUTPUTS = (".partial", ".resume", "manifest", ".lock")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Return a folder with a noisy scene in all forms; no output of it is small."""
+    folder = tmp_path_factory.mktemp("inputs")
+    frames = make_scene(30, 64, 96, empty=12)
+    frames = (frames + np.random.default_rng(0).integers(0, 40, frames.shape)).clip(0, 255).astype(np.uint8)
+    write_video(folder / "video.avi", frames)
+    write_images(folder / "frames", frames)
+    write_sequence(folder / "sequence", make_scene(30, empty=12), "11 30")
+    np.save(folder / "m.npy", np.random.default_rng(0).random((30, 2000)))
+    return folder
+
+
+@pytest.fixture
+def place(inputs, tmp_path, monkeypatch):
+    for path in inputs.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+# -- full disks
+
+
+@contextmanager
+def files_limited_to(size):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries, score):
+    monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
+    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
+    words = COMMANDS[kind]
+    assert invoke(words) == 0, capsys.readouterr().err
+    whole = content(place / "out")
+    largest = max(map(len, whole.values()))
+
+    def outcomes():
+        for share in tries([50], [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]):
+            output = place / f"out{share}"
+            output.mkdir()
+            with files_limited_to(largest * share // 100):
+                capsys.readouterr()
+                code = invoke(
+                    [word.replace("out", output.name, 1) if word.startswith("out") else word for word in words]
+                )
+            found = {n: data for n, data in content(output).items() if not any(part in n for part in NOT_OUTPUTS)}
+            incomplete = [name for name, data in found.items() if data != whole.get(name)]
+            threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("bgsub")]
+            error = capsys.readouterr().err
+            lines = [line for line in error.splitlines() if line.startswith(("bgsub: error: ", "failed: "))]
+            is_clear = code == 1 and len(lines) == 1 and output.name in lines[0] and "File too large" in lines[0]
+            yield (share, code, error, incomplete, threads), is_clear and not incomplete and not threads
+
+    score(f"full disk: {kind}", outcomes())
+
+
+def start(*words, code="", **options):
+    """Run the program in a process, after the code; return its exit code and its messages."""
+    command = [sys.executable, "-c", code + PROGRAM, *map(str, words)]
+    options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "timeout": 120, **options}
+    process = subprocess.run(command, **options, check=False)
+    return process.returncode, (process.stderr or b"").decode()
+
+
+@needs_full
+def test_a_full_or_closed_terminal_gives_the_exit_code(place, score):
+    printed = (1, "bgsub: error: standard output cannot be written: No space left on device\n")
+    with open("/dev/full", "w") as full:
+        outcomes = {
+            "help": start("run", "--help", stdout=full) == printed,
+            "json": start(*VIDEO, *RUN, "--json", stdout=full) == printed,
+            "full": start("run", "gone.avi", "-o", "out", stderr=full)[0] == 2,
+            "closed": start("run", "gone.avi", "-o", "out", preexec_fn=lambda: os.close(2))[0] == 2,
+        }
+    assert os.listdir("out") == ["mask.mkv"]
+    score("full or closed terminal or pipe", outcomes.items())
+
+
+@needs_full
+def test_a_log_that_cannot_be_written_gives_one_warning(place, capsys, score):
+    code = invoke([*COMMANDS["residual.npz"], "--log", "/dev/full", "-v"])
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "log cannot be written" in line]
+    score("log on a full disk", [(warnings, (code, len(warnings), os.listdir("out")) == (0, 1, ["residual.npz"]))])
+
+
+def test_a_log_continues_when_there_is_space_again(place, capsys):
+    with files_limited_to(0):
+        log_to_screen(False)
+        with logged(Reporting(log=place / "out" / "log")):
+            logger.warning("lost")
+            logger.warning("lost, too")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+            logger.warning("kept")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.pop(1).endswith("File too large")
+    assert lines == ["bgsub: lost", "bgsub: lost, too", "bgsub: kept"]
+    assert [line.split(" ", 2)[2] for line in (place / "out" / "log").read_text().splitlines()] == ["WARNING kept"]
+
+
+# -- few open files
+
+
+def test_few_open_files_end_in_one_line(place, tries, score):
+    def outcomes():
+        for words, limits in (
+            (("batch", "video.avi", "-o", "many", "--workers", "2"), tries((20,), (12, 16, 20, 32, 48))),
+            (("run", "video.avi", "-o", "one"), tries((6,), (5, 6, 7, 8, 9, 10, 12, 16))),
+        ):
+            for files in limits:
+                code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
+                code, error = start(*words, "--overwrite", "-q", code=code)
+                is_clear = code == 0 or (code in (1, 2) and error.count("\n") == 1)
+                yield (words, files, error), is_clear and "Traceback" not in error
+
+    score("few open files", outcomes())
+
+
+def test_a_batch_raises_the_limit_of_open_files(monkeypatch):
+    limits = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _kind, limit: limits.append(limit))
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (50, 100))
+    raise_file_limit(72, "a batch")
+    with pytest.raises(ParameterError, match=r"168 open files.*100"):
+        raise_file_limit(168, "a batch")
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1024, 4096))
+    raise_file_limit(168, "a batch")
+    assert limits == [(72, 100)]
+
+
+# -- little memory
+
+
+@pytest.fixture
+def little_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 << 30)
+    return tmp_path
+
+
+def png(path, width, height, depth=8, colour=2, rows=4):
+    """Write a PNG whose header announces more rows than it contains."""
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    row = bytes(1 + width * (3 if colour == 2 else 1) * depth // 8)
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row * rows))
+    path.write_bytes(content + chunk(b"IEND", b""))
+
+
+def npz(path, shape):
+    """Write an .npz file whose header announces an array of that shape."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": shape})
+        member.write(bytes(1 << 20))
+
+
+def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score):
+    png(little_memory / "wide.png", 60000, 60000)
+    png(little_memory / "deep.png", 30000, 30000, depth=16)
+    png(little_memory / "grey.png", 100_000, 100_000, colour=0)
+    commands = [[command, f"{name}.png"] for command in ("run", "decompose") for name in ("wide", "deep", "grey")]
+    commands += [["live", "wide.png", "--no-window"]]
+    for name, shape in (("tall", (10**9, 100)), ("flat", (100, 10**10)), ("cube", (5000, 5000, 5000))):
+        npz(little_memory / f"{name}.npz", shape)
+        commands.append(["decompose", f"{name}.npz"])
+
+    def outcomes():
+        for words in commands:
+            code = invoke([*words, "-o", "out"])
+            out, err = capsys.readouterr()
+            is_clear = (code, out, err.count("\n")) == (2, "", 1) and " of memory, 4.3 GB are available" in err
+            yield (words, err), is_clear
+
+    score("header that announces more than the memory", outcomes())
+
+
+def test_memory_is_estimated_before_decoding(little_memory, monkeypatch, capsys):
+    monkeypatch.setattr("bgsub.video.sources.images.read_image", lambda path: pytest.fail(f"{path} was decoded"))
+    png(little_memory / "square.png", 12_000, 12_000)
+    assert invoke(["run", "square.png", "-o", "out"]) == 2
+    assert "12000x12000 frames needs about " in capsys.readouterr().err
+
+
+@needs_linux
+def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
+    """Disable the estimate, and limit the address space."""
+    np.save(tmp_path / "x.npy", np.ones((60, 200_000), np.float32))
+    commands = [["decompose", "x.npy"]]
+    for side in tries((5000,), (9000, 6000, 4000)):
+        png(tmp_path / f"{side}.png", side, side, rows=side)
+        commands.append(["run", f"{side}.png"])
+    code = (
+        "import bgsub.numerics.memory as memory; memory.available_memory = lambda: None\n"
+        "import resource, bgsub.jobs.run, bgsub.robust_pca\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + (150 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used, used))\n"
+    )
+
+    def outcomes():
+        for words in commands:
+            status, error = start(*words, "-o", "out", "-q", code=code, cwd=tmp_path)
+            is_clear = error.startswith("bgsub: error: out of memory") and error.count("\n") == 1
+            yield (words, error), status == 1 and is_clear
+
+    score("refused memory", outcomes())
