@@ -112,20 +112,25 @@ def fitted(X, **parameters):
     return [model.components_, model.low_rank_, model.sparse_, model.transform(X), model.score(X), model.noise_scale_]
 
 
-def new_samples(X):
-    model = RobustPCA(2).fit(np.random.default_rng(0).random((40, 30)))
-    return [model.transform(X), model.score(X), model.partial_fit(X).components_, model.sparse_]
+def new_samples(X, quality="balanced"):
+    model = RobustPCA(2, quality=quality, iterations=30).fit(np.random.default_rng(0).random((40, 30)))
+    results = [model.transform(X), model.score(X), model.partial_fit(X).components_, model.sparse_]
+    return [*results, model.low_rank_, model.singular_values_]
 
 
 USES = {
     "vectors one by one": lambda X: tracked(samples_of(X)),
     "vectors after others": tracked_after_others,
-    "a batch of vectors": lambda X: [SubspaceTracker(2).fit(X).components_],
-    "a batch, rank auto": lambda X: [SubspaceTracker("auto").fit(X).components_],
-    "a batch, mu given": lambda X: [SubspaceTracker(2, mu=0.1).fit(X).components_],
+    "vectors, fixed": lambda X: tracked(samples_of(X), mu=0.1, forgetting=0.05),
+    "vectors, canonical": lambda X: tracked(samples_of(X), metric="canonical"),
+    "a batch and its vectors": lambda X: tracked(X, batch=True),
+    "a batch, rank auto": lambda X: tracked(X, batch=True, rank="auto"),
+    "a batch, mu given": lambda X: tracked(X, batch=True, mu=0.1),
+    "a batch, fixed": lambda X: tracked(X, batch=True, mu=0.1, forgetting=0.05),
     "robust PCA": fitted,
     "robust PCA of the paper": lambda X: fitted(X, quality="paper"),
-    "samples of a fit": new_samples,
+    "samples of robust PCA": new_samples,
+    "samples of robust PCA of the paper": lambda X: new_samples(X, "paper"),
     "frames": lambda X: separated([X] * 15) + separated([X * X.dtype.type(0)] * 15 + [X] * 5),
 }
 
@@ -134,20 +139,14 @@ USES = {
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ("mu", "threshold", "noise_factor"),
-        ("min_area", "fps", "absorb_after"),
-        ("forgetting", "scale"),
-        ("max_value", "p"),
-    ],
+    "names", ["mu threshold noise_factor", "min_area fps absorb_after", "forgetting scale max_value p"]
 )
 def test_parameters_of_the_subtractor(names, street, judge):
     cases = []
-    for name in names:
+    for name in names.split():
         more = {"surrogate": "lp"} if name == "p" else {}
         cases += over(name, lambda v, name=name, more=more: separated(street, **{name: v}, **more), EDGES)
-    judge(f"{', '.join(names)} of a subtractor", cases)
+    judge(f"parameters of a subtractor: {names}", cases)
 
 
 @pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
@@ -206,35 +205,18 @@ def test_frames_in_any_unit_give_the_same_masks(dtype, exponents, street, judge)
     judge(f"{dtype.__name__} frames times 2^n", over("2^n", compared, exponents))
 
 
-@pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize(
-    "given", [{}, {"mu": 0.1, "forgetting": 0.05}, {"mu": 0.1}, {"rank": "auto"}, {"metric": "canonical"}]
-)
-def test_vectors_of_any_scale(given, batch, matrix, judge):
-    cases = over("all", lambda v: tracked(matrix * v, batch, **given), SCALES)
-    cases += over("later", lambda v: tracked(np.vstack([matrix, v * matrix, matrix]), batch, **given), EDGES[:-1])
-    judge(f"vectors times 1e-324 to 1e300, {given or 'default'}, batch {batch}", cases)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("quality", ["balanced", "paper"])
-def test_samples_of_any_scale(dtype, quality, matrix, judge):
-    model = RobustPCA(2, quality=quality).fit(matrix.astype(dtype))
-
-    def times(v):
+@pytest.mark.parametrize("use", [use for use in USES if use != "frames"])
+def test_vectors_of_any_scale(use, dtype, matrix, judge):
+    def scaled(v):
         with np.errstate(over="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return (matrix * v).astype(dtype)
 
-    def continued(v):
-        other = RobustPCA(2, quality=quality, iterations=30).fit(matrix.astype(dtype)).partial_fit(times(v))
-        return [other.low_rank_, other.singular_values_]
-
-    cases = over("fit", lambda v: fitted(times(v), quality=quality), SCALES)
-    cases += over("transform", lambda v: [model.transform(times(v))], SCALES)
-    cases += over("score", lambda v: [model.score(times(v))], SCALES)
-    cases += over("partial_fit", continued, SCALES)
-    judge(f"samples times 1e-324 to 1e300, {np.dtype(dtype)}, {quality}", cases)
+    cases = over("all", lambda v: USES[use](scaled(v)), SCALES)
+    if "batch" not in use and "PCA" not in use:
+        cases += over("later", lambda v: USES[use](np.vstack([scaled(1), scaled(v), scaled(1)])), EDGES[:-1])
+    judge(f"{use} times 1e-324 to 1e300, {np.dtype(dtype)}", cases)
 
 
 # -- content and layout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,55 +27,37 @@ OUTPUTS = {
 }
 
 
-def removed(folder):
-    shutil.rmtree(folder)
+def vanish(folder, way):
+    if way == "renamed":
+        folder.rename(folder.with_name("elsewhere"))
+    else:
+        shutil.rmtree(folder)
+    if way == "replaced":
+        folder.write_text("a file")
 
 
-def renamed(folder):
-    folder.rename(folder.with_name("elsewhere"))
-
-
-def replaced(folder):
-    shutil.rmtree(folder)
-    folder.write_text("a file")
-
-
-each_way = pytest.mark.parametrize("way", [removed, renamed, replaced])
-
-
-@pytest.fixture(scope="module")
-def video(tmp_path_factory):
+@pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
+def test_output_folder_of_a_run_and_of_a_batch(tmp_path, tries, score, way):
     frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=40, seed=2)])
-    return str(write_video(tmp_path_factory.mktemp("in") / "video.avi", frames))
+    video = str(write_video(tmp_path / "video.avi", frames))
 
+    def run_outcomes():
+        for kind, resume in product(list(OUTPUTS)[: tries(2, len(OUTPUTS))], (False, True)):
+            folder = tmp_path / f"{kind}{resume}" / "out"
+            after = lambda frame, _, folder=folder: frame.index == 30 and vanish(folder, way)  # noqa: E731
+            fields = {"parameters": PARAMETERS, "checkpoint_seconds": 0.0, "resume": resume}
+            job = Job(video, folder, **OUTPUTS[kind], **fields)
+            with pytest.raises(OutputError, match="cannot be written") as caught:
+                run_job(job, watch=lambda _source, after=after: nullcontext(after))
+            yield (kind, resume), "\n" not in str(caught.value) and not list(folder.glob("*.*"))
 
-@each_way
-def test_output_folder_of_a_run(video, tmp_path, tries, score, way):
-    def outcomes():
-        for kind in list(OUTPUTS)[: tries(2, len(OUTPUTS))]:
-            for resume in (False, True):
-                folder = tmp_path / f"{kind}{resume}" / "out"
-                after = lambda frame, _, folder=folder: frame.index == 30 and way(folder)  # noqa: E731
-                fields = {"parameters": PARAMETERS, "checkpoint_seconds": 0.0, "resume": resume}
-                with pytest.raises(OutputError, match="cannot be written") as caught:
-                    run_job(
-                        Job(video, folder, **OUTPUTS[kind], **fields),
-                        watch=lambda _source, after=after: nullcontext(after),
-                    )
-                yield (kind, resume), "\n" not in str(caught.value) and not list(folder.glob("*.*"))
-
-    score(f"output folder of a run {way.__name__}", outcomes())
-
-
-@each_way
-def test_output_folder_of_a_batch(video, tmp_path, score, way):
-    def outcomes():
+    def batch_outcomes():
         for is_late in (False, True):
             folder = tmp_path / str(is_late) / "out"
 
             def perform(task, folder=folder, is_late=is_late):
                 outcome = do_task(task) if is_late else None
-                way(folder)
+                vanish(folder, way)
                 return outcome or do_task(task)
 
             fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters=PARAMETERS)  # noqa: E731
@@ -82,4 +65,5 @@ def test_output_folder_of_a_batch(video, tmp_path, score, way):
                 run(video, folder, FakeWorkers(perform), make_job=fill)
             yield is_late, "\n" not in str(caught.value)
 
-    score(f"output folder of a batch {way.__name__}", outcomes())
+    score(f"output folder of a run {way}", run_outcomes())
+    score(f"output folder of a batch {way}", batch_outcomes())

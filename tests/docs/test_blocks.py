@@ -30,26 +30,23 @@ _AS_PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.fixture(scope="session")
 def videos(tmp_path_factory):
-    """A folder of short videos that stand for the reader's files."""
+    """Return a folder of short videos that replace the reader's files."""
     folder = tmp_path_factory.mktemp("videos")
-    made = synthetic.scene("street", size=(160, 120), length=120, seed=1)
-    frames = np.stack([image for image, _ in made])
-    for name, part in {
-        "street.mp4": frames, "cam-1.mp4": frames[:60], "cam-2.mp4": frames[60:], "video.mp4": frames,
-    }.items():  # fmt: skip
-        write_video(folder / name, part, codec="mp4v")
+    frames = np.stack([image for image, _ in synthetic.scene("street", size=(160, 120), length=120, seed=1)])
+    for name, part in {"street": frames, "cam-1": frames[:60], "cam-2": frames[60:], "video": frames}.items():
+        write_video(folder / f"{name}.mp4", part, codec="mp4v")
     return folder
 
 
 @pytest.fixture
 def desk(tmp_path, videos, monkeypatch):
-    """The working folder of a page's reader."""
+    """Return the working folder of the code of a page."""
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     for video in videos.iterdir():
         (tmp_path / video.name).symlink_to(video)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    module = ModuleType("IPython.display")  # stands for the notebook's display
+    module = ModuleType("IPython.display")  # replaces the notebook's display
     module.display = Mock()
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", module)
@@ -107,11 +104,9 @@ def bgsub_commands(code):
     return [part[1:] for part in words if part and Path(part[0]).name == "bgsub"]
 
 
-@pytest.mark.parametrize("page", RUN)
-def test_code_blocks_that_are_not_run_are_valid(page, desk):
-    for block in blocks(page):
-        if block.reason is None:
-            continue
+def test_code_blocks_that_are_not_run_are_valid(desk):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for page, block in ((name, block) for name in RUN for block in blocks(name) if block.reason is not None):
         if block.language == "python":
             compile(block.code, page, "exec")
         for words in bgsub_commands(block.code) if block.language == "sh" else ():
@@ -119,16 +114,11 @@ def test_code_blocks_that_are_not_run_are_valid(page, desk):
             assert command is not None, words
             command.make_context(f"bgsub {words[0]}", list(words[1:]))
         for extra in re.findall(r"pip install [^\n]*\[([\w,-]+)\]", block.code):
-            known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-                "optional-dependencies"
-            ]
-            assert set(extra.split(",")) <= set(known)
+            assert set(extra.split(",")) <= set(project["optional-dependencies"])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_block_is_found(page):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    code = [line for line in text.splitlines() if re.match(r"\s*```[a-z]", line)]
-    assert len(code) == sum(1 + (block.printed is not None) for block in blocks(page)), (
-        "a block in a list, or unclosed?"
-    )
+def test_every_block_is_found():
+    for page in PAGES:
+        code = re.findall(r"^\s*```[a-z]", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+        found = sum(1 + (block.printed is not None) for block in blocks(page))
+        assert len(code) == found, f"{page}: a block in a list, or unclosed?"

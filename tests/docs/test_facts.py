@@ -60,7 +60,6 @@ def test_every_name_in_a_table_exists(section):
         assert names or cell == "none", cell
         assert all(is_known(section, name) for name in names), cell
     assert not is_known(section, "--motions")
-    assert not is_known(section, "ranks")
 
 
 def _default(value):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene
+from pages import DOCS, ROOT
 from receiver import receiving
 from video_fakes import write_video
 
@@ -16,9 +17,7 @@ from bgsub.errors import ParameterError
 from bgsub.events.notifications.notification import PLACEHOLDERS, Notification
 from bgsub.live.access import Access
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "home-automation.md").read_text(encoding="utf-8")
-SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE, SECURITY = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("home-automation", "security"))
 WEBHOOK = "http://homeassistant.local:8123"
 # Stand-in for a program: it records its arguments and standard input.
 PROGRAM = """#!/bin/sh
@@ -31,14 +30,15 @@ def blocks(language, page=PAGE):
 
 
 @pytest.fixture
-def camera(tmp_path):
-    """A video with motion that stands for the camera."""
-    return str(write_video(tmp_path / "gate.avi", make_scene(100, empty=40)))
+def camera(tmp_path, monkeypatch):
+    """Return a video with motion that replaces the camera."""
+    monkeypatch.chdir(tmp_path)
+    return str(write_video(tmp_path / "gate.avi", make_scene(80, empty=30)))
 
 
 @pytest.fixture
 def notes(tmp_path, monkeypatch):
-    """A function that returns the recorded calls: arguments and input of each."""
+    """Return a function that returns the arguments and the input of each recorded call."""
     programs, written = tmp_path / "programs", tmp_path / "notes"
     programs.mkdir()
     written.mkdir()
@@ -62,41 +62,32 @@ def run(command, camera, address):
     assert invoke([*words, "--fast", "--start-frames", "8", "--rank", "2"]) == 0
 
 
-def test_home_assistant_webhook(camera, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_home_assistant_webhook(camera):
     (command,) = (line for line in blocks("sh") if "--webhook" in line)
     with receiving() as server:
         run(command, camera, server.address)
-        paths = {path for path, _, _ in server.requests.queue}
-        notifications = [json.loads(body) for _, _, body in server.requests.queue]
-    assert paths == {f"/api/webhook/{re.search('webhook_id: (.*)', PAGE)[1]}"}
+        requests = list(server.requests.queue)
+    notifications = [json.loads(body) for _, _, body in requests]
+    assert {path for path, _, _ in requests} == {f"/api/webhook/{re.search('webhook_id: (.*)', PAGE)[1]}"}
     assert [one["type"] for one in notifications if one["event"] == "motion"] == ["start", "end"]
     assert all(one["source"] for one in notifications)
 
 
-def test_mqtt_receives_the_json(camera, notes, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_mqtt_and_the_phone_receive_notifications(camera, notes):
     (command,) = (line for line in blocks("sh") if "mosquitto_pub" in line)
     run(command, camera, "")
-    got = [(words, notification["type"]) for words, notification in notes() if notification["event"] == "motion"]
+    got = [(words, one["type"]) for words, one in notes() if one["event"] == "motion"]
     topic = re.search("state_topic: (.*)", PAGE)[1]
     assert sorted(kind for _, kind in got) == ["end", "start"]
     assert all(words == ["mosquitto_pub", "-h", "broker", "-t", topic, "-s"] for words, _ in got)
-
-
-def test_the_phone_receives_a_picture(camera, notes, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "curl" in line)
     run(command, camera, "")
-    ((words, notification),) = notes()
-    assert words[:2] == ["curl", "-sfT"]
-    assert words[3:] == ["-H", "Title: gate", "https://ntfy.sh/gate-4f1c9b"]
-    assert words[2] == notification["snapshot"]
-    assert cv2.imread(words[2]).shape == (32, 48, 3)
+    ((words, notification),) = (note for note in notes() if note[0][0] == "curl")
+    assert words[1:] == ["-sfT", notification["snapshot"], "-H", "Title: gate", "https://ntfy.sh/gate-4f1c9b"]
+    assert cv2.imread(notification["snapshot"]).shape == (32, 48, 3)
 
 
 def test_settings_from_the_page(camera, notes, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BGSUB_NO_CONFIG")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (settings,) = blocks("toml")
@@ -111,10 +102,8 @@ def test_settings_from_the_page(camera, notes, tmp_path, monkeypatch, capsys):
 
 def test_the_json_has_the_fields_of_a_notification():
     (example,) = blocks("json")
-    shown = json.loads(example)
-    assert tuple(shown) == ("version", *PLACEHOLDERS, "objects")
     sent = json.loads(Notification("end", "motion", 3, "camera 0", None, None, 1, None).to_json())
-    assert tuple(sent) == tuple(shown)
+    assert tuple(json.loads(example)) == tuple(sent) == ("version", *PLACEHOLDERS, "objects")
 
 
 def test_home_assistant_yaml_is_valid_and_short():
@@ -125,8 +114,7 @@ def test_home_assistant_yaml_is_valid_and_short():
     assert max(automation.count("\n"), mqtt.count("\n")) <= 12
 
 
-def test_commands_on_the_security_page(camera, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_commands_on_the_security_page(camera, monkeypatch, capsys):
     live, alone, kept, tried = blocks("sh", SECURITY)
     run(live.replace(":8765", ":0"), camera, "")
     assert "watch at http://127.0.0.1:" in capsys.readouterr().out

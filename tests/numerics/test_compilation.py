@@ -29,7 +29,7 @@ from bgsub.numerics.compilation import (
 
 @pytest.fixture
 def now(monkeypatch):
-    """A clock that the test sets, and no kernel compiled yet."""
+    """Return a clock that the test sets, in a process without compiled kernels."""
     now = [100.0]
     monkeypatch.setattr(compilation, "_compilations", compilation._Compilations())
     monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -110,18 +110,15 @@ def test_the_kernel_loader_does_not_wait_until_the_stream_needs_a_kernel(now, mo
 
 def test_planned_kernels_are_reported_one_by_one_and_complete_after_a_failure(now):
     heard = []
-    with listening(heard.append), planned(3) as tell:
-        tell()
-        tell()
+    with listening(heard.append), planned(3) as report:
+        report()
+        report()
         assert progress() == Progress(2, 3)
     assert heard == [Progress(0, 3), Progress(1, 3), Progress(2, 3), Progress(2, 2)]
     with suppress(MemoryError), planned(5):
         assert progress() == Progress(0, 5)
         raise MemoryError
     assert progress().is_complete
-
-
-def test_two_plans_count_together_until_both_end(now):
     with planned(3) as first:
         first()
         with planned(2) as second:

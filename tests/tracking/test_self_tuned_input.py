@@ -14,7 +14,7 @@ both_ranks = pytest.mark.parametrize("rank", [2, "auto"])
 
 
 def vectors(n=FEW, m=40, k=2, seed=0, noise=0.01):
-    """Vectors of one subspace, (n, m), each with some entries that are not of it."""
+    """Vectors of one subspace with outliers, (n, m)."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, k)) @ np.linalg.qr(rng.standard_normal((m, k)))[0].T * np.sqrt(m / k)
     X += noise * rng.standard_normal(X.shape)
@@ -82,7 +82,6 @@ def test_fewer_entries_than_directions_change_nothing(seen):
 
 X, ZERO = vectors(), np.zeros((FEW, 40), np.float32)
 STREAMS = {
-    "zeros": ZERO,
     "zeros first": np.vstack([ZERO, X]),
     "zeros last": np.vstack([X, ZERO]),
     "zeros between": np.vstack([ZERO, X]).reshape(2, -1, 40).swapaxes(0, 1).reshape(-1, 40),
@@ -90,27 +89,18 @@ STREAMS = {
     "one vector": np.tile(X[:1], (4 * FEW, 1)),
     "two vectors": np.tile(X[:2], (2 * FEW, 1)),
     "one entry": np.eye(40)[np.arange(2 * FEW) % 40],
-    "1e-8": 1e-8 * X,
-    "1e8": 1e8 * X,
     "denormal": X.astype(np.float64) * 1e-310,
     "grows": np.vstack([1e-6 * X, 1e6 * X]),
-    "shrinks": np.vstack([1e6 * X, 1e-6 * X]),
+    "shrinks": np.vstack([1e8 * X, 1e-8 * X]),
     "bytes": (20 * X + 128).astype(np.uint8),
-    "integers": (100 * X).astype(np.int64),
     "booleans": X > 0,
-    "lists": X.tolist(),
+    "lists": (100 * X).astype(np.int64).tolist(),
 }
 
 
-@pytest.mark.parametrize("number", range(len(STREAMS)))
-def test_the_subspace_stays_sound(number):
-    assert_sound(fed(SubspaceTracker([2, "auto"][number % 2]), list(STREAMS.values())[number]))
-
-
-@both_ranks
-def test_tiny_vectors_are_refused(rank):
-    with pytest.raises(ParameterError, match="must be zero or of a size of at least"):
-        fed(SubspaceTracker(rank), 1e-30 * X)
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_subspace_stays_sound(name):
+    assert_sound(fed(SubspaceTracker([2, "auto"][len(name) % 2]), STREAMS[name]))
 
 
 @pytest.mark.parametrize(
@@ -123,17 +113,14 @@ def test_any_batch_is_a_start(start):
     assert_sound(fed(tracker, X))
 
 
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 2), (5, 5), (5, "auto"), (1, "auto")])
-def test_few_entries(m, k):
-    tracker = fed(SubspaceTracker(k), np.random.default_rng(0).standard_normal((FEW, m)))
-    assert_sound(tracker)
-    assert tracker.rank_ <= m
-
-
-@pytest.mark.parametrize("closeness", [1e-8, 0.0])
-def test_a_start_orthogonal_to_the_vectors(closeness):
-    tracker = SubspaceTracker(3).initialise(np.eye(3, 40), np.zeros((0, 3)))
-    assert_sound(fed(tracker, X * np.where(np.arange(40) < 3, closeness, 1)))
+def test_few_entries_and_a_start_orthogonal_to_the_vectors():
+    for m, k in ((1, 1), (2, 2), (5, 5), (5, "auto"), (1, "auto")):
+        tracker = fed(SubspaceTracker(k), np.random.default_rng(0).standard_normal((FEW, m)))
+        assert_sound(tracker)
+        assert tracker.rank_ <= m
+    for closeness in (1e-8, 0.0):
+        tracker = SubspaceTracker(3).initialise(np.eye(3, 40), np.zeros((0, 3)))
+        assert_sound(fed(tracker, X * np.where(np.arange(40) < 3, closeness, 1)))
 
 
 # -- parameters
@@ -205,9 +192,9 @@ def names_of(state, above=()):
 
 DAMAGES = {
     "missing": lambda value: None,
-    "of another type": lambda value: value.astype(np.int32),
-    "with another axis": lambda value: value[None],
-    "with NaN": lambda value: np.full_like(value, np.nan) if value.dtype.kind == "f" else None,
+    "another type": lambda value: value.astype(np.int32),
+    "another axis": lambda value: value[None],
+    "NaN": lambda value: np.full_like(value, np.nan) if value.dtype.kind == "f" else None,
 }
 
 
@@ -221,24 +208,23 @@ def test_a_damaged_state_is_refused(rank, damage):
         for other in above:
             part = part[other]
         part[name] = DAMAGES[damage](part[name])
-        with pytest.raises(ParameterError) as caught:
+        with pytest.raises(ParameterError, match=r"\A.+\Z"):
             SubspaceTracker(rank).set_state(broken)
-        assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("scale", -1.0), ("scale", 0.0), ("C", -1.0), ("gram", 7.0)])
-def test_an_impossible_state_is_refused(name, value):
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [*((name, -1.0) for name in ("scale", "C")), ("scale", 0.0), ("gram", 7.0)]
+    + [("pace.pace", np.array(weight)) for weight in ((0.0, 0.0), (1.0, 0.0), (0.1, 1.5))],
+)
+def test_an_impossible_state_is_refused(path, value):
     state = fed(SubspaceTracker(2), vectors()).state()
-    state[name].flat[0] = value
+    name, _, inner = path.partition(".")
+    if inner:
+        state[name][inner] = value
+    else:
+        state[name].flat[0] = value
     with pytest.raises(ParameterError, match=f"{name} must"):
-        SubspaceTracker(2).set_state(state)
-
-
-@pytest.mark.parametrize("weight", [(0.0, 0.0), (1.0, 0.0), (0.1, 1.5)])
-def test_an_impossible_weight_is_refused(weight):
-    state = fed(SubspaceTracker(2), vectors()).state()
-    state["pace"]["pace"] = np.array(weight)
-    with pytest.raises(ParameterError, match="pace must hold a weight in"):
         SubspaceTracker(2).set_state(state)
 
 

@@ -63,7 +63,7 @@ def test_slope_is_the_derivative_of_the_objective(metric):
     assert step.slope < 0
 
 
-def test_an_influence_inside_the_span_adds_no_column():
+def test_an_influence_inside_the_span_adds_no_column_and_a_zero_one_is_empty():
     U, Q, R, C, _, y, _ = state(30, 3, 2, 1)
     e = U[:, 0] + 2 * Q[:, 1]
     stack = np.column_stack([U, Q, e])
@@ -71,9 +71,6 @@ def test_an_influence_inside_the_span_adds_no_column():
     assert step.R.shape[0] <= 2
     expected = 0.9 * Q @ R - 0.1 * np.outer(2 * Q[:, 1], y)
     np.testing.assert_allclose(stack @ step.basis[:, 3:] @ step.R, expected, atol=1e-12)
-
-
-def test_a_zero_influence_gives_an_empty_step():
     step = make_step(np.zeros(4), np.zeros((0, 3)), np.zeros((3, 3)), np.zeros(3), 0.05, "scaled")
     assert step.R.shape == (0, 3)
     assert step.slope == 0.0

@@ -9,20 +9,16 @@ from numba import config
 from bgsub import ParameterError, SubspaceTracker
 from bgsub.tracking.subspace import USUAL, Subspace
 
-VARIANTS = [
-    {"metric": metric, "line_search": search, "gradient_carry": carry}
-    for metric, search, carry in itertools.product(
-        ("scaled", "canonical"), ("objective", "sample"), ("model", "unchanged")
-    )
-]
+NAMES = ("metric", "line_search", "gradient_carry")
+VALUES = itertools.product(("scaled", "canonical"), ("objective", "sample"), ("model", "unchanged"))
+VARIANTS = [dict(zip(NAMES, values, strict=True)) for values in VALUES]
 FIXED = {"mu": 0.06, "forgetting": 0.05}
-FIXED_RANK = (
-    "rank must be an integer >= 1 where the tracker does not tune itself (mu and forgetting given, "
-    "or another metric, line search or carry), got 'auto'"
-)
 VARIANTS[VARIANTS.index(dict(zip(VARIANTS[0], USUAL, strict=True)))] |= FIXED  # without them it tunes itself
-both = pytest.mark.parametrize("fixed", [{}, FIXED], ids=["tuned", "fixed"])
 UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (1500, 40)
+
+
+def fixed_with(**parameters):
+    return pytest.mark.parametrize("fixed", [{}, FIXED | parameters], ids=["tuned", "fixed"])
 
 
 def stream(m, k, n, seed, outliers=0.1, noise=0.005, turn=0.0):
@@ -83,7 +79,7 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
+@fixed_with(mu=0.2)
 @pytest.mark.parametrize("k", [1, 5])
 def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, k):
     tracker = SubspaceTracker(k, **fixed)
@@ -94,7 +90,7 @@ def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, 
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.1}], ids=["tuned", "fixed"])
+@fixed_with(mu=0.2, forgetting=0.1)
 def test_a_turning_subspace_is_followed(fixed):
     tracker = SubspaceTracker(2, **fixed)
     for x, U in stream(300, 2, 600, seed=4, turn=2e-3):  # noqa: B007
@@ -103,10 +99,9 @@ def test_a_turning_subspace_is_followed(fixed):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
+@fixed_with(mu=0.2)
 def test_incomplete_vectors_suffice(fixed):
-    rng = np.random.default_rng(5)
-    tracker = SubspaceTracker(2, **fixed)
+    rng, tracker = np.random.default_rng(5), SubspaceTracker(2, **fixed)
     for x, U in stream(400, 2, 800, seed=5, outliers=0.05):  # noqa: B007
         observed = rng.random(400) < 0.25
         tracker.partial_fit(np.where(observed, x, np.nan), observed)
@@ -114,7 +109,7 @@ def test_incomplete_vectors_suffice(fixed):
 
 
 @pytest.mark.large
-@both
+@fixed_with()
 def test_outliers_do_not_move_the_subspace(fixed):
     clean = [x for x, _ in stream(500, 2, 60, seed=7, outliers=0.0)]
     tracker = SubspaceTracker(2, **fixed).fit(np.array(clean))
@@ -126,7 +121,7 @@ def test_outliers_do_not_move_the_subspace(fixed):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("fixed", [{}, {"mu": 0.06, "forgetting": 0.02}], ids=["tuned", "fixed"])
+@fixed_with(forgetting=0.02)
 def test_stream_and_batch_agree(fixed):
     samples, bases = zip(*stream(300, 3, 120, seed=8), strict=True)
     U = bases[0]
@@ -138,7 +133,7 @@ def test_stream_and_batch_agree(fixed):
     assert angle(streamed.components_, batch.components_.T) < 0.04
 
 
-@both
+@fixed_with()
 def test_low_rank_is_the_basis_times_the_coefficients(fixed):
     tracker = SubspaceTracker(3, **fixed)
     for x, _ in stream(150, 3, 30, seed=9):
@@ -168,7 +163,7 @@ def test_a_restored_state_gives_the_same_results(parameters):
     np.testing.assert_array_equal(whole.coefficients_, copy.coefficients_)
 
 
-@both
+@fixed_with()
 @pytest.mark.parametrize("value", [0.0, 0.5])
 def test_constant_vectors_do_no_harm(fixed, value):
     tracker = SubspaceTracker(2, **fixed).fit(np.full((5, 60), value))
@@ -180,22 +175,21 @@ def test_constant_vectors_do_no_harm(fixed, value):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("parameters", "words"),
     [
-        ({"rank": 0}, "rank must be an integer >= 1 or auto, got 0"),
-        ({"forgetting": 0.0}, "forgetting must be a number in (0, 1) or auto, got 0.0"),
-        ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1) or auto, got nan"),
-        ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
-        ({"mu": -1}, "mu must be a number in [1e-12, 1e+12] or None, got -1"),
-        ({"max_rank": 0}, "max_rank must be an integer >= 1, got 0"),
-        ({"rank": "auto", "mu": 0.2, "forgetting": 0.05}, FIXED_RANK),
-        ({"rank": "auto", "line_search": "sample"}, FIXED_RANK),
+        ({"rank": 0}, "rank must be .*got 0"),
+        ({"forgetting": 0.0}, "forgetting must be .*got 0.0"),
+        ({"forgetting": float("nan")}, "forgetting must be .*got nan"),
+        ({"surrogate": "l1"}, "surrogate must be .*got 'l1'"),
+        ({"mu": -1}, "mu must be .*got -1"),
+        ({"max_rank": 0}, "max_rank must be .*got 0"),
+        ({"rank": "auto", "mu": 0.2, "forgetting": 0.05}, "rank must be an integer >= 1 where.*got 'auto'"),
+        ({"rank": "auto", "line_search": "sample"}, "rank must be an integer >= 1 where.*got 'auto'"),
     ],
 )
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ParameterError) as caught:
+def test_bad_parameters_are_refused(parameters, words):
+    with pytest.raises(ParameterError, match=words):
         SubspaceTracker(**parameters)
-    assert str(caught.value) == message
 
 
 def test_vectors_too_small_to_find_their_scale_are_refused():
@@ -216,36 +210,27 @@ def test_vectors_too_small_to_find_their_scale_are_refused():
     assert np.isfinite(SubspaceTracker(2, mu=0.1).fit(1e-12 * X).low_rank_).all()
 
 
-@both
-def test_bad_vectors_are_named(fixed):
-    tracker = SubspaceTracker(2, **fixed)
-    with pytest.raises(ParameterError, match="no model yet"):
-        _ = tracker.components_
-    with pytest.raises(ParameterError, match="rank must be at most the length 1 of the vectors, got 2"):
-        tracker.partial_fit(np.zeros(1))
-    tracker.partial_fit(np.linspace(0, 1, 10))
-    with pytest.raises(ParameterError, match=r"x must be a vector of shape \(10,\), got shape \(9,\)"):
-        tracker.partial_fit(np.zeros(9))
-    with pytest.raises(ParameterError, match="finite where it is observed and within 1e"):
-        tracker.partial_fit(np.full(10, np.nan))
-    with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
-        tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
-    with pytest.raises(ParameterError, match="x must hold real numbers, got type complex128"):
-        tracker.partial_fit(np.zeros(10, complex))
-    with pytest.raises(ParameterError, match=r"x must be a vector of shape \(m,\), got shape \(0,\)"):
-        SubspaceTracker(2, **fixed).partial_fit([])
-    with pytest.raises(ParameterError, match="components must be orthonormal and coefficients finite"):
-        SubspaceTracker(2, **fixed).initialise(np.ones((2, 10)), np.zeros((0, 2)))
-    with pytest.raises(ParameterError, match="components must be orthonormal and coefficients finite"):
-        SubspaceTracker(2, **fixed).initialise(np.eye(2, 10), np.full((1, 2), np.nan))
-    for batch, words in [
-        (np.full((5, 10), "1"), "must hold real numbers"),
-        ([[1.0], [1.0, 2.0]], "must hold real numbers, got type object"),
-        (np.full((5, 10), np.nan), "finite and within"),
-        (np.zeros((1, 10)), r"n and m at least the rank 2, got \(1, 10\)"),
+@fixed_with()
+def test_bad_vectors_are_refused(fixed):
+    new = lambda: SubspaceTracker(2, **fixed)  # noqa: E731
+    tracker = new().partial_fit(np.linspace(0, 1, 10))
+    for words, attempt in [
+        ("no model yet", lambda: new().components_),
+        ("rank must be at most the length 1", lambda: new().partial_fit(np.zeros(1))),
+        (r"shape \(10,\), got shape \(9,\)", lambda: tracker.partial_fit(np.zeros(9))),
+        ("finite where it is observed", lambda: tracker.partial_fit(np.full(10, np.nan))),
+        ("boolean mask.*got int64", lambda: tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))),
+        ("real numbers, got type complex128", lambda: tracker.partial_fit(np.zeros(10, complex))),
+        (r"shape \(m,\), got shape \(0,\)", lambda: new().partial_fit([])),
+        ("must be orthonormal", lambda: new().initialise(np.ones((2, 10)), np.zeros((0, 2)))),
+        ("coefficients finite", lambda: new().initialise(np.eye(2, 10), np.full((1, 2), np.nan))),
+        ("must hold real numbers", lambda: new().fit(np.full((5, 10), "1"))),
+        ("got type object", lambda: new().fit([[1.0], [1.0, 2.0]])),
+        ("finite and within", lambda: new().fit(np.full((5, 10), np.nan))),
+        (r"at least the rank 2, got \(1, 10\)", lambda: new().fit(np.zeros((1, 10)))),
     ]:
         with pytest.raises(ParameterError, match=words):
-            SubspaceTracker(2, **fixed).fit(batch)
+            attempt()
 
 
 def test_a_batch_of_long_integers_is_a_start():
@@ -257,7 +242,7 @@ def test_a_batch_of_long_integers_is_a_start():
 
 
 def test_a_fixed_tracker_cannot_adapt_the_weight():
-    with pytest.raises(ParameterError, match=r"forgetting must be a number in \(0, 1\) where the tracker does not"):
+    with pytest.raises(ParameterError, match=r"forgetting must be a number in \(0, 1\) where"):
         SubspaceTracker(2, mu=0.2, forgetting=0.05).set_forgetting("auto")
 
 
@@ -266,20 +251,18 @@ def test_only_the_newest_pass_can_be_learned_and_only_once():
     for x, _ in stream(60, 2, 10, seed=13):
         tracker.partial_fit(x)
     subspace, x = tracker.subspace_, x.astype(np.float32)
+    newest = pytest.raises(ParameterError, match=r"needs the (influence|sweep) of the newest")
     old, new = subspace.separate(x), subspace.separate(x)
-    with pytest.raises(ParameterError, match="update needs the influence of the newest pass"):
+    with newest:
         subspace.update(old, 0.1)
     subspace.update(new, 0.1)
-    with pytest.raises(ParameterError, match="update needs the influence of the newest pass"):
+    with newest:
         subspace.update(new, 0.1)
     first, _ = (subspace.begin(x, *np.empty((2, 0), np.float32), 2, 20) for _ in range(2))
-    with pytest.raises(ParameterError, match="end needs the sweep of the newest begin"):
+    with newest:
         subspace.end(first, np.zeros(3), 0.0, np.ones(60, np.float32))
-    turned = subspace.separate(x)
-    subspace.orthonormalise()
-    with pytest.raises(ParameterError, match="update needs the influence of the newest pass"):
-        subspace.update(turned, 0.1)
-    late = subspace.separate(x)
-    subspace.retarget(0.9 * x)
-    with pytest.raises(ParameterError, match="update needs the influence of the newest pass"):
-        subspace.update(late, 0.1)
+    for change in (subspace.orthonormalise, lambda: subspace.retarget(0.9 * x)):
+        late = subspace.separate(x)
+        change()
+        with newest:
+            subspace.update(late, 0.1)
