@@ -47,7 +47,12 @@ def is_known(section, name):
     if section in ("scikit-learn", "pyrpca"):
         parameters = inspect.signature(RobustPCA).parameters
         return name in parameters or hasattr(RobustPCA, name) or re.search(rf"\b{name}\b.* : ", RobustPCA.__doc__)
-    return name in SUBTRACTOR or hasattr(BackgroundSubtractor, name) or name in Separation.__dataclass_fields__
+    return (
+        name == "[method]"
+        or name.replace("-", "_") in SUBTRACTOR
+        or hasattr(BackgroundSubtractor, name)
+        or name in Separation.__dataclass_fields__
+    )
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -90,7 +90,7 @@ def test_influence_of_outliers_falls(name):
 
 @pytest.mark.parametrize(("function", "twin"), FORMULAS)
 def test_compiled_formulas_match_their_twins(function, twin):
-    name, rng = function.py_func.__name__.split("_")[0], np.random.default_rng(0)
+    name, rng = function.__name__.split("_")[0], np.random.default_rng(0)
     for mu in (1e-4, 0.05, 2.0):
         r = rng.uniform(-3, 3, 2000).astype(np.float32)
         r[:2] = 0, np.float32(mu)
