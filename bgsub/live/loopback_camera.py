@@ -85,7 +85,12 @@ class LoopbackCamera:
     ) -> None:
         if not 0 < fps < 1e4:
             raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
-        self._pictures = _scene(frames, size) if isinstance(frames, str) else _repeated(frames)
+        self._pictures: Iterator[np.ndarray]
+        if isinstance(frames, str):
+            scene = synthetic.scene(frames, size=size, length=_ENDLESS)
+            self._pictures = (scene[index][0] for index in itertools.count())
+        else:
+            self._pictures = _repeated(frames)
         self._fps, self._stamped = fps, stamped
         self._latest = _Latest()
         self._stopping = threading.Event()
@@ -235,12 +240,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_args: Any) -> None:
         pass
-
-
-def _scene(name: str, size: tuple[int, int]) -> Iterator[np.ndarray]:
-    """Yield the frames of a scene without end, (h, w, 3) uint8."""
-    scene = synthetic.scene(name, size=size, length=_ENDLESS)
-    return (scene[index][0] for index in itertools.count())
 
 
 def _repeated(frames: Iterable[np.ndarray | Frame]) -> Iterator[np.ndarray]:

@@ -82,7 +82,7 @@ class Viewer:
         words: bool = True,
     ) -> None:
         self._controls, self._name = controls, name
-        self._backdrop = backdrop or _checkerboard
+        self._backdrop = backdrop or (lambda separation: _checkerboard(separation.mask.shape[:2]))
         self._longest, self._words = longest_side, words
 
     def picture(self, shown: Shown, view: str = "") -> np.ndarray:
@@ -151,7 +151,10 @@ class Viewer:
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
-        image = _at_least(enlarged(image), LEAST_SIZE)
+        image = enlarged(image)
+        below, right = max(LEAST_SIZE[1] - image.shape[0], 0), max(LEAST_SIZE[0] - image.shape[1], 0)
+        if below or right:
+            image = cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT)
         scale = text_scale(image)
         states = self._states()
         if states:
@@ -178,19 +181,8 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
     ]
 
 
-def _at_least(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Pad an image to a minimum size."""
-    below, right = max(size[1] - image.shape[0], 0), max(size[0] - image.shape[1], 0)
-    return cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT) if below or right else image
-
-
-def _checkerboard(separation: Separation) -> np.ndarray:
-    """Return a checkerboard, (h, w, 3) uint8."""
-    return _checkers(separation.mask.shape[:2])
-
-
 @lru_cache(maxsize=4)
-def _checkers(size: tuple[int, int]) -> np.ndarray:
+def _checkerboard(size: tuple[int, int]) -> np.ndarray:
     cell = max(round(_CHECKER * max(size) / 320), 1)
     rows, columns = np.arange(size[0]) // cell, np.arange(size[1]) // cell
     odd = (rows[:, np.newaxis] + columns) % 2 == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +159,7 @@ class KeyCommands:
             self._commands[ord(key)] = partial(self._show, view)
         for setting in SETTINGS:
             for key, steps in zip(setting.keys, (-1, 1), strict=True):
-                command = partial(self._nudge, setting, steps)
+                command = partial(self._each, methodcaller("nudge", setting, steps))
                 self._commands[ord(key)] = self._commands[ord(_SAME_KEYS.get(key, key))] = command
 
     def press(self, key: int) -> bool:
@@ -191,10 +192,6 @@ class KeyCommands:
     def _show(self, view: str) -> None:
         for controls in self._all:
             controls.view = view
-
-    def _nudge(self, setting: Setting, steps: int) -> None:
-        for controls in self._all:
-            controls.nudge(setting, steps)
 
 
 class WindowSink(Sink):

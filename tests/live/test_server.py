@@ -7,7 +7,6 @@ import json
 import logging
 import socket
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -167,7 +166,7 @@ def test_one_picture_and_snapshot_in_full_size(server, client):
     status, headers, body = client.ask("/picture.jpg?view=mask")
     assert (status, headers["Content-Type"]) == (200, "image/jpeg")
     np.testing.assert_allclose(decode(body)[..., 0], separation.mask, atol=40)
-    image = np.zeros((1500, 2000, 3), np.uint8)
+    image = np.zeros((750, 1000, 3), np.uint8)
     server.sink().write(Frame(0, "1", None, image), separate(image))
     with client.watch("/stream?view=panel") as picture:
         assert picture().shape == (960, 1280, 3)
@@ -190,19 +189,6 @@ def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
     wait_until(lambda: not server._server.connections)
     put(server, index=7)
     assert broadcast.encoded == 2
-
-
-def test_slow_client_does_not_delay_others(server, client):
-    noise = np.random.default_rng(0).integers(0, 255, (240, 320, 3), dtype=np.uint8)
-    separation, longest = separate(noise), 0.0
-    server.sink().write(Frame(0, "0", None, noise), separation)
-    with client.watch("/stream?view=input"), client.watch("/stream?view=input") as picture:  # the first never reads
-        for index in range(40):
-            begin = time.perf_counter()
-            server.sink().write(Frame(index, str(index), None, noise), separation)
-            longest = max(longest, time.perf_counter() - begin)
-            assert picture().shape == noise.shape
-    assert longest < 1
 
 
 def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monkeypatch, caplog):

@@ -129,7 +129,7 @@ def test_odd_sizes(shape):
     assert all(shown.shape[0] >= 240 and shown.shape[1] >= 320 for shown in display.shown)
 
 
-def test_sliders_follow_keys_and_browser(controls):
+def test_sliders_follow_keys_and_browser_and_move_parameters(controls):
     display = FakeDisplay("+")
     with WindowSink(display=display, controls=controls) as sink:
         assert display.sliders == {"threshold": 8, "noise_factor": 10, "min_area": 2}
@@ -143,16 +143,11 @@ def test_sliders_follow_keys_and_browser(controls):
         sink.idle()
         assert display.sliders == {"threshold": 50, "noise_factor": 10, "min_area": 30}
         assert (controls.parameters["threshold"], controls.parameters["noise_factor"]) == (1.5, 2.6)
-
-
-def test_sliders_move_parameters(controls):
-    display = FakeDisplay()
-    with WindowSink(display=display, controls=controls) as sink:
-        display.moved["threshold"](20)
+        display.moved["threshold"](20)  # by the user
         display.moved["noise_factor"](0)
         sink.idle()
-    assert (controls.parameters["threshold"], controls.parameters["noise_factor"]) == (0.2, 0)
-    assert display.sliders["noise_factor"] == 10  # moved by the user, not by the sink
+        assert (controls.parameters["threshold"], controls.parameters["noise_factor"]) == (0.2, 0)
+        assert display.sliders["noise_factor"] == 10  # the user moved it, not the sink
 
 
 def test_pause_lasts_until_the_next_key():
@@ -181,23 +176,21 @@ def test_closed_window_is_not_shown_again(controls, keys):
         assert len(display.shown) == shown
 
 
-def test_snapshot_has_view_mask_and_background(tmp_path):
+def test_snapshot_has_view_mask_and_background_also_in_a_pause(tmp_path):
     with WindowSink("input", display=FakeDisplay(["h", "s"]), snapshot_folder=tmp_path) as sink:
         write(sink, 2)
         assert "snapshot" in sink.controls.notice
+    (tmp_path / "pause").mkdir()
+    with WindowSink("mask", display=FakeDisplay([-1, "s"]), snapshot_folder=tmp_path / "pause") as sink:
+        write(sink)
+        sink.idle()
+    assert sorted(path.stem.split("-")[-1] for path in (tmp_path / "pause").iterdir()) == ["background", "mask"]
     frame = make_frames(2)[1]
     expected = {"input": frame, "mask": separate(frame).mask, "background": np.zeros_like(frame)}
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.glob("*.png"))) == 3
     for view, image in expected.items():
         (path,) = tmp_path.glob(f"snapshot-*-000002-{view}.png")
         np.testing.assert_array_equal(cv2.imread(str(path), cv2.IMREAD_UNCHANGED), image)
-
-
-def test_snapshot_in_a_pause(tmp_path):
-    with WindowSink("mask", display=FakeDisplay([-1, "s"]), snapshot_folder=tmp_path) as sink:
-        write(sink)
-        sink.idle()
-    assert sorted(path.stem.split("-")[-1] for path in tmp_path.iterdir()) == ["background", "mask"]
 
 
 def test_failed_snapshot_does_not_end_the_run(tmp_path, caplog):
