@@ -1,4 +1,4 @@
-"""Pictures in a Jupyter notebook, without depending on it."""
+"""Show pictures and videos in a Jupyter notebook, an optional dependency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Picture", "picture", "play"]
 
 
 class Picture:
-    """An image that a notebook shows when it is the last value of a cell.
+    """An image that a notebook shows if it is the last value of a cell.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Picture:
 
 
 def picture(separation: Separation, view: str = "panel") -> Picture:
-    """Return one view of a separation as something that a notebook shows.
+    """Return one view of a separation for a notebook.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def picture(separation: Separation, view: str = "panel") -> Picture:
     Returns
     -------
     Picture
-        To be the last value of a cell.
+        A notebook shows it as the last value of a cell.
 
     Raises
     ------
     ParameterError
-        If there is no such view.
+        If the view is unknown.
 
     Examples
     --------
@@ -73,23 +73,23 @@ def picture(separation: Separation, view: str = "panel") -> Picture:
 
 
 def play(separations: Iterable[tuple[Any, Separation]], view: str = "panel", every: int = 5) -> None:
-    """Show every so many-th frame of ``bgsub.separate(...)`` in place, as a film below the cell.
+    """Show the frames of ``bgsub.separate(...)`` as a video below the cell.
 
     Parameters
     ----------
     separations : iterable of (Frame, Separation)
-        Used up by it.
+        The frames; the iterator is consumed.
     view : str, default "panel"
         One of `bgsub.video.VIEWS`.
     every : int, default 5
-        Of each so many frames the first is shown.
+        Show the first of each `every` frames.
 
     Raises
     ------
     DependencyError
-        Where IPython is missing, that is outside a notebook.
+        If IPython is missing.
     ParameterError
-        If there is no such view, or `every` is below 1.
+        If the view is unknown, or `every` is below 1.
 
     Examples
     --------

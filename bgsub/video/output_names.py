@@ -1,4 +1,4 @@
-"""Names of outputs: what ``panel.mp4`` stands for, and templates of file names. Imports nothing heavy."""
+"""Parse names of outputs such as ``panel.mp4``, and templates of file names. Without heavy imports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from bgsub.errors import ParameterError, did_you_mean
 
-# Those of bgsub.video.views; written out because importing that would import NumPy and OpenCV.
+# Equal to the keys of bgsub.video.views.VIEWS, whose import would take NumPy and OpenCV.
 VIEWS = (
     "mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel", "boxes",
     "input",
 )  # fmt: skip
 ANNOTATED = ("overlay", "contours", "panel", "boxes")
-"""The views that can show what was found; boxes does always."""
+"""The views that can show detected objects; boxes always does."""
 
 STILL = "background-image"
 
@@ -25,14 +25,14 @@ VIDEO_ENDINGS = (".mkv", ".avi", ".mp4", ".m4v", ".mov", ".webm")
 IMAGE_ENDINGS = (".png", ".jpg", ".tif", ".webp")
 ARRAY_ENDINGS = (".npz",)
 ENDINGS = VIDEO_ENDINGS + IMAGE_ENDINGS + ARRAY_ENDINGS
-RAW_ENDING = ".raw"  # the bytes of the frames, on standard output only
-STREAM_ENDINGS = (".mkv", RAW_ENDING)  # what standard output takes
+RAW_ENDING = ".raw"  # raw frames, on standard output only
+STREAM_ENDINGS = (".mkv", RAW_ENDING)  # on standard output
 STILL_ENDINGS = (".png", ".jpg", ".tif")
 ALPHA_VIDEO_ENDINGS = (".mkv", ".mov", ".webm")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
 EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "coco": "objects.json", "html": "summary.html"}
-"""What the formats of events are called on disk."""
+"""File names by format of events."""
 
 FIELDS = ("view", "source", "date", "time")
 DEFAULT_NAME = "{view}"
@@ -40,14 +40,14 @@ DEFAULT_NAME = "{view}"
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One output that is asked for.
+    """One output.
 
     Attributes
     ----------
     view : str
         One of `VIEWS`, or `STILL`.
     ending : str or None
-        The ending of the file or of the images, with its dot; None leaves it to the source.
+        Ending of the file or of the images, with its dot; if None, it depends on the source.
     """
 
     view: str
@@ -55,7 +55,7 @@ class OutputSpec:
 
     @property
     def kind(self) -> str | None:
-        """One of video, images, array, still, raw; None where the ending is left to the source."""
+        """One of video, images, array, still, raw; None if it depends on the source."""
         if self.view == STILL:
             return "still"
         if self.ending is None:
@@ -68,7 +68,7 @@ class OutputSpec:
 
 
 def allowed_endings(view: str) -> tuple[str, ...]:
-    """Return the endings that can hold a view: no JPEG for masks, only containers with alpha for cutouts."""
+    """Return the allowed endings of a view: no JPEG for masks, only containers with alpha for cutouts."""
     if view == STILL:
         return STILL_ENDINGS
     if view == "cutout":
@@ -79,9 +79,9 @@ def allowed_endings(view: str) -> tuple[str, ...]:
 
 
 def parse_output(text: str) -> OutputSpec:
-    """Return what ``mask``, ``panel.mp4`` or ``background-image`` stands for.
+    """Parse ``mask``, ``panel.mp4`` or ``background-image``.
 
-    ParameterError where there is no such view or ending, or the ending cannot hold the view.
+    ParameterError if the view or ending is unknown, or the ending cannot hold the view.
     """
     view, dot, ending = text.strip().partition(".")
     views = (*VIEWS, STILL)
@@ -100,7 +100,7 @@ def parse_output(text: str) -> OutputSpec:
 
 
 def parse_outputs(texts: Iterable[str]) -> list[OutputSpec]:
-    """Return each output once, in order; ParameterError as `parse_output`, and where there is none."""
+    """Parse outputs, each once, in order; ParameterError as `parse_output`, and if there are none."""
     specs = list(dict.fromkeys(parse_output(text) for text in texts if text.strip()))
     if not specs:
         raise ParameterError(f"at least one output is needed out of {', '.join((*VIEWS, STILL))}")
@@ -113,14 +113,14 @@ def check_name(template: str) -> None:
 
 
 def expand_name(template: str, *, view: str, source: str, started: datetime) -> Path:
-    """Return the file name, without ending and below the output folder, that a template stands for.
+    """Return the file name of a template, relative to the output folder and without ending.
 
     Parameters
     ----------
     template : str
         With the fields ``{view}``, ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959); may name folders.
     view, source : str
-        What stands for the fields; what is no letter, digit, dot, ``_`` or ``-`` of `source` becomes ``-``.
+        Values of the fields; characters of `source` other than letters, digits, ``.``, ``_`` and ``-`` become ``-``.
     started : datetime
         Start of the run.
 
@@ -149,5 +149,5 @@ def expand_name(template: str, *, view: str, source: str, started: datetime) -> 
 
 
 def safe_name(text: str, default: str = "source") -> str:
-    """Return a text as part of a file name: ``camera 0`` gives ``camera-0``; `default` where nothing is left of it."""
+    """Return a text as part of a file name, such as ``camera-0`` for ``camera 0``; `default` if the result is empty."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.") or default

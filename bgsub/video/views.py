@@ -1,4 +1,4 @@
-"""Pictures of a separation: what an output or a window can show."""
+"""Views: pictures of a separation for outputs and windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bgsub.video.text_overlay import add_caption
 # Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
 RESIDUAL_GAIN = 4.0
 
-PANEL_TILES = 2  # side by side, and above each other
+PANEL_TILES = 2  # per row and column
 
 _CAPTION_MIN_WIDTH = 80
 _FOREGROUND_COLOUR, _SHADOW_COLOUR = (80, 80, 255), (255, 160, 80)  # blue first
@@ -22,7 +22,7 @@ _TINT = 0.45
 
 
 def to_uint8(image: np.ndarray) -> np.ndarray:
-    """Return an image with 8 bit.
+    """Convert an image to 8 bit.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def to_uint8(image: np.ndarray) -> np.ndarray:
     Raises
     ------
     ParameterError
-        If the type is another one.
+        If the dtype is not supported.
     """
     if image.dtype == np.uint8:
         return image
@@ -49,7 +49,7 @@ def to_uint8(image: np.ndarray) -> np.ndarray:
 
 
 def to_bgr8(image: np.ndarray) -> np.ndarray:
-    """Return an image as 8 bit colour.
+    """Convert an image to 8 bit colour.
 
     Parameters
     ----------
@@ -72,26 +72,26 @@ def _residual(separation: Separation) -> np.ndarray:
 
 
 def _probability(separation: Separation) -> np.ndarray:
-    """In 255ths, above 127 where the probability is above a half: on the foreground."""
+    """Return the probability times 255, rounded so that foreground, above 0.5, is above 127."""
     return np.ceil(separation.probability * np.float32(255) - np.float32(0.5)).astype(np.uint8)
 
 
 def _cutout(separation: Separation) -> np.ndarray:
-    """The frame in 8 bit colour with the foreground as its alpha channel."""
+    """Return the frame in 8 bit colour with the foreground as alpha channel."""
     alpha = np.where(separation.mask == FOREGROUND, np.uint8(255), np.uint8(0))
     return np.dstack([to_bgr8(separation.frame), alpha])
 
 
 def annotated(separation: Separation, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with what was found in the frame written onto it, where that is known.
+    """Draw the detected objects, if any are known, onto a picture, (h, w, 3) uint8.
 
-    `tiles` is how many pictures of the frame lie side by side, and above each other.
+    The picture consists of `tiles` x `tiles` pictures of the frame.
     """
     return picture if separation.annotate is None else separation.annotate(picture, tiles)
 
 
 def _overlay(separation: Separation) -> np.ndarray:
-    """The frame, foreground tinted red and shadow blue."""
+    """Return the frame with foreground tinted red and shadow blue."""
     image = to_bgr8(separation.frame).copy()
     for label, colour in ((FOREGROUND, _FOREGROUND_COLOUR), (SHADOW, _SHADOW_COLOUR)):
         where = separation.mask == label
@@ -100,7 +100,7 @@ def _overlay(separation: Separation) -> np.ndarray:
 
 
 def _contours(separation: Separation) -> np.ndarray:
-    """The frame with the outlines of the foreground."""
+    """Return the frame with the outlines of the foreground."""
     image = to_bgr8(separation.frame).copy()
     foreground = np.equal(separation.mask, FOREGROUND).astype(np.uint8)
     outlines, _ = cv2.findContours(foreground, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
@@ -109,7 +109,7 @@ def _contours(separation: Separation) -> np.ndarray:
 
 
 def _panel(separation: Separation) -> np.ndarray:
-    """Input and background above, foreground and mask below; captions where there is room for them."""
+    """Return input and background above foreground and mask, with captions if there is room."""
     tiles = {
         "input": separation.frame,
         "background": separation.background,
@@ -143,11 +143,11 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
 """The views by name, each a function of a `Separation`.
 
 ``mask`` (h, w) uint8; ``input``, ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
-uint8, 4 times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, in
-255ths; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
-tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with what was
-found in it, (h, w, 3) uint8. These last four show boxes, and are larger where the frame is small, if the separation
-can `annotate`.
+uint8, 4 times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, times
+255; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
+tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with the
+detected objects, (h, w, 3) uint8. The last four show boxes if the separation can `annotate`, and small frames are then
+enlarged.
 """
 
 

@@ -98,6 +98,7 @@ def uninterrupted(kind, folder, images):
 @pytest.fixture
 def short_segments(monkeypatch):
     monkeypatch.setattr("bgsub.video.sinks.video._SEGMENT", 20)
+    monkeypatch.setattr("bgsub.video.sinks.images._SYNCED_TOGETHER", 5)
     return 20
 
 
