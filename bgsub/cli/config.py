@@ -97,10 +97,7 @@ def config(context: click.Context, command: str | None, as_json: bool, template:
 
 
 def _tables(wanted: list[Command], settings: Settings | None) -> dict[str, list[Row]]:
-    """Return the rows of the commands and of the method; a command has only what differs from the method.
-
-    Without `settings` the rows have the defaults.
-    """
+    """Return the rows of the commands, as far as they differ from the method, and of the method."""
     method = _rows(MethodCommand(METHOD), settings, of_method=True)
     tables = {command.name or "": [row for row in _rows(command, settings) if row not in method] for command in wanted}
     return {**tables, METHOD: method} if any(isinstance(command, MethodCommand) for command in wanted) else tables

@@ -128,16 +128,8 @@ def check_model(options: dict[str, Any], model: Path | None) -> None:
 def reconcile(context: click.Context) -> None:
     """Drop a model that does not exist yet, and parameters that the model brings itself.
 
-    A model that is saved into the file it is read from exists from the second run on. Parameters that are typed with
-    it must be those of the model. Parameters from files and variables are for new models; a warning names those that
-    differ.
-
-    Raises
-    ------
-    ParameterError
-        If a typed parameter differs from that of the model.
-    SourceError
-        If the model cannot be read.
+    A model that is saved into the file it is read from exists from the second run on. ParameterError if a typed
+    parameter differs from that of the model; those from files and variables are for new models and only warn.
     """
     model: Path | None = context.params.get("model")
     saved: Path | None = context.params.get("save_model")

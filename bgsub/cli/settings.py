@@ -32,13 +32,7 @@ _OF_THE_PROGRAM = ("BGSUB_CONFIG", "BGSUB_NO_CONFIG")
 
 
 class Command(HelpfulCommand):
-    """A command whose options can be set in files and in the environment, with the options of every command.
-
-    Parameters
-    ----------
-    takes_settings : bool
-        Whether files and variables set its options.
-    """
+    """A command with the options of every command; files and variables set its options if it `takes_settings`."""
 
     def __init__(
         self,

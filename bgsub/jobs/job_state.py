@@ -239,14 +239,8 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
 
     `make_sinks` is called with whether outputs may be replaced and with the start of the (first) run.
 
-    Raises
-    ------
-    ParameterError
-        If the source is live, or the checkpoint was made by other options or from another source.
-    SourceError
-        If the checkpoint is damaged.
-    SinkError
-        If some outputs are there already, or the kind of one cannot be continued.
+    ParameterError if the source is live, or the checkpoint was made by other options or from another source;
+    SourceError for a damaged checkpoint; SinkError if outputs are there already or cannot be continued.
     """
     if source.live:
         raise ParameterError(f"a run over {source.name} cannot be resumed: the source is live, no frame comes again")

@@ -185,10 +185,7 @@ def _absolute(job: Job) -> Job:
 
 
 def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
-    """Return the entry of a source whose results are there, made by the same job and unchanged; else None.
-
-    The manifest gets its line if a kill came before.
-    """
+    """Return the entry of a source with unchanged results of the same job, else None; add a missing manifest line."""
     planned, target = task.entry, task.job.output
     record = read_record(target)
     try:
