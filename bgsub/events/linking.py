@@ -87,15 +87,6 @@ class ObjectLinker:
         Regions to report for objects. An object is in a region if a quarter of the object is, or if it fills half of
         the region.
 
-    Attributes
-    ----------
-    count : int
-        Number of objects confirmed so far: the ID of the newest one.
-    gap : float
-        Seconds between the newest frame and the one before.
-    interval : float
-        Seconds that the newest frame stands for: `gap`, but no more than the gap before it.
-
     Raises
     ------
     ParameterError

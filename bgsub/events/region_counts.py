@@ -54,16 +54,16 @@ class _Counts:
 
 
 class RegionCounter:
-    """Counts objects in regions; a frame is counted when all its objects are known."""
+    """Counts objects in regions, if there are any; a frame is counted when all its objects are known."""
 
-    def __init__(self, regions: Regions) -> None:
-        self._regions = regions
+    def __init__(self, regions: Regions | None) -> None:
+        self._regions, self.names = regions, () if regions is None else regions.names
         self._masks: dict[str, tuple[tuple[slice, slice], np.ndarray, int]] = {}
-        self._state = _Counts({name: RegionCount() for name in regions.names}, {name: {} for name in regions.names})
+        self._state = _Counts({name: RegionCount() for name in self.names}, {name: {} for name in self.names})
 
     def step(self, step: Step) -> list[Waiting]:
         """Add a frame; return the frames that were counted."""
-        if not self._masks:
+        if self._regions is not None and not self._masks:
             self._masks = {name: _cut(inside) for name, inside in self._regions.masks(step.mask.shape).items()}
         for name, (box, inside, area) in self._masks.items():
             self._state.counts[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area

@@ -74,8 +74,10 @@ class Notification:
 
     def to_json(self) -> bytes:
         """Return the notification as one line of JSON in UTF-8."""
-        values = {name: _plain(getattr(self, name)) for name in (*PLACEHOLDERS, "objects")}
-        return json.dumps({"version": VERSION, **values}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        values = {name: _plain(getattr(self, name)) for name in PLACEHOLDERS}
+        objects = [{"id": one.id, "box": one.box, "area": one.area, "regions": one.regions} for one in self.objects]
+        record = {"version": VERSION, **values, "objects": objects}
+        return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
     def word(self, placeholder: str) -> str:
         """Return the text of a placeholder in a command."""
@@ -88,12 +90,8 @@ PLACEHOLDERS = tuple(field.name for field in fields(Notification) if field.name 
 
 def _plain(value: Any) -> Any:
     """Return a value as types that JSON knows."""
-    from bgsub.events.event import ObjectInFrame  # noqa: PLC0415 - it imports NumPy
-
-    if isinstance(value, ObjectInFrame):
-        return {"id": value.id, "box": list(value.box), "area": value.area, "regions": list(value.regions)}
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return list(value)
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds")
     if isinstance(value, Path):

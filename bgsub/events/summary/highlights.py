@@ -76,21 +76,7 @@ class Highlights:
             self.current.picture = shrunk(image, THUMBNAIL).copy()
             self.current.scale = self.current.picture.shape[1] / image.shape[1]
             self.current.share = step.motion.share
-        self._add_objects(self.current, event, step)
-
-    def finish(self, ended: list[Event]) -> None:
-        """Keep the highlights of events that have ended."""
-        for event in ended:
-            current, self.current = self.current, None
-            assert current is not None  # created by the first frame of the event
-            jpeg = jpeg_of(current.picture, _QUALITY)
-            self.kept.append(Highlight(event, current.share, current.objects, current.regions, jpeg))
-            self.count += 1
-            if len(self.kept) > MOST_PICTURES:
-                self.kept.remove(min(self.kept, key=lambda one: one.amount))
-
-    @staticmethod
-    def _add_objects(current: _Current, event: Event, step: Step) -> None:
+        current = self.current
         for one in step.objects:
             if not event.start_frame <= one.frame <= event.end_frame:
                 continue
@@ -103,6 +89,17 @@ class Highlights:
                 cv2.rectangle(current.picture, (x - 1, y - 1), (x + w, y + h), _BOX, 1)
         over = {ended.id for ended in step.finished}
         current.present = [number for number in current.present if number not in over]
+
+    def finish(self, ended: list[Event]) -> None:
+        """Keep the highlights of events that have ended."""
+        for event in ended:
+            current, self.current = self.current, None
+            assert current is not None  # created by the first frame of the event
+            jpeg = jpeg_of(current.picture, _QUALITY)
+            self.kept.append(Highlight(event, current.share, current.objects, current.regions, jpeg))
+            self.count += 1
+            if len(self.kept) > MOST_PICTURES:
+                self.kept.remove(min(self.kept, key=lambda one: one.amount))
 
 
 @dataclass

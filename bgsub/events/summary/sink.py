@@ -73,8 +73,8 @@ class SummarySink(Sink):
         if self.path.suffix.lower() != ".html":
             raise ParameterError(f"a summary is a file .html, got '{self.path}'")
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
-        self._summary = Summary(Timeline(() if regions is None else regions.names))
-        self._counter = None if regions is None else RegionCounter(regions)
+        self._counter = RegionCounter(regions)
+        self._summary = Summary(Timeline(self._counter.names))
         self._newest: np.ndarray | None = None  # background
         self._done = False
         prepare_folder(self.path.parent)
@@ -83,8 +83,7 @@ class SummarySink(Sink):
         step, summary = self._feed.step(frame, separation), self._summary
         summary.facts.add(frame, step, separation)
         summary.timeline.add(step, separation)
-        if self._counter is not None:
-            summary.timeline.add_counts(self._counter.step(step))
+        summary.timeline.add_counts(self._counter.step(step))
         summary.heat.add(separation)
         summary.highlights.add(step, separation)
         self._newest = separation.background
@@ -93,14 +92,12 @@ class SummarySink(Sink):
         """Write the page, also after a run without frames."""
         if self._done:
             return
-        summary, last, rows = self._summary, self._feed.finish_motion(), []
+        summary, last = self._summary, self._feed.finish_motion()
         summary.highlights.finish(last)
         summary.timeline.add_events([*self._feed.finish(), *last])
-        if self._counter is not None:
-            summary.timeline.add_counts(self._counter.finish())
-            rows = self._counter.rows()
+        summary.timeline.add_counts(self._counter.finish())
         self._keep_background()
-        write_whole(self.path, summary_page(self.path, self._title, summary, rows))
+        write_whole(self.path, summary_page(self.path, self._title, summary, self._counter.rows()))
         self._done = True
 
     def abort(self) -> None:
@@ -108,16 +105,14 @@ class SummarySink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         self._keep_background()
-        counter = None if self._counter is None else self._counter.state()
-        return {"feed": self._feed.checkpoint(self), "counter": counter, "summary": dump(self._summary)}
+        feed = self._feed.checkpoint(self)
+        return {"feed": feed, "counter": self._counter.state(), "summary": dump(self._summary)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if not state:
-            return
-        self._feed.resume(state["feed"])
-        if self._counter is not None:
+        if state:
+            self._feed.resume(state["feed"])
             self._counter.set_state(state["counter"])
-        self._summary = load(Summary, state["summary"])
+            self._summary = load(Summary, state["summary"])
 
     def _keep_background(self) -> None:
         """Reduce the newest background to the size of the heat map."""

@@ -116,8 +116,7 @@ class Timeline:
             values[: y.size] = y[: values.size]
             self.coefficients.add(at, values)
         self.add_events([*step.finished, *step.motion.ended])
-        if self.names:
-            self.waiting[step.frame] = at
+        self.waiting[step.frame] = at
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Add events that have ended."""
