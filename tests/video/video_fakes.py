@@ -255,8 +255,7 @@ class FakeDisplay:
 
 def wait_first(monkeypatch, seconds: float) -> None:
     """Set the seconds before a lost camera is tried again."""
-    for module in ("camera", "camera_connection"):
-        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", seconds)
+    monkeypatch.setattr("bgsub.video.sources.camera_connection.FIRST_WAIT", seconds)
 
 
 class MjpegServer(http.server.ThreadingHTTPServer):

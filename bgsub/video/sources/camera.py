@@ -16,7 +16,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import Channel
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
 from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
-from bgsub.video.sources.camera_connection import FIRST_WAIT, Camera, Capture, read_image
+from bgsub.video.sources.camera_connection import Camera, Capture, growing_waits, read_image
 
 # How long `join` waits for a read that is under way: longer than the pause between two frames.
 _STOP_PATIENCE = 0.5
@@ -98,14 +98,9 @@ class Grabber:
 
     def _connect_again(self, reason: str) -> bool:
         """Reconnect until the camera sends a frame; return False when the patience is over."""
-        lost, last_frame, wait = time.monotonic(), self._last, FIRST_WAIT
-        attempt = 0
-        while True:
-            attempt += 1
-            left = lost + self._patience - time.monotonic()
-            if left <= 0:
-                return False
-            wait = min(wait, self._max_wait, left)
+        last_frame = self._last
+        waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
+        for attempt, wait in enumerate(waits, 1):
             message = "%s lost: %s; trying again in %s s (attempt %d)"
             logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
             if self._stopping.wait(wait):
@@ -117,7 +112,8 @@ class Grabber:
                 self.reconnections += 1
                 logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
                 return True
-            reason, wait = "no answer", 2 * wait
+            reason = "no answer"
+        return False
 
     def _try_once(self) -> bool:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,19 +168,26 @@ class Camera:
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""
-        begin, wait = time.monotonic(), FIRST_WAIT
+        waits = growing_waits(time.monotonic() + patience, max_wait)
         while True:
             try:
                 # macOS asks for the permission to use a local camera in the main thread only.
                 return self.connect() if self.local else in_background(self.connect, lambda capture: capture.release())
             except SourceError as error:
-                left = begin + patience - time.monotonic()
-                if left <= 0:
+                wait = next(waits, None)
+                if wait is None:
                     raise
-                wait = min(wait, max_wait, left)
                 logger.warning("%s; trying again in %.2g s", error, wait)
             time.sleep(wait)
-            wait *= 2
+
+
+def growing_waits(end: float, max_wait: float) -> Iterator[float]:
+    """Yield the seconds before each new attempt, until `end` on the clock `time.monotonic`."""
+    wait = FIRST_WAIT
+    while (left := end - time.monotonic()) > 0:
+        wait = min(wait, max_wait, left)
+        yield wait
+        wait *= 2
 
 
 def read_image(capture: Capture, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:

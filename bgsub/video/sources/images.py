@@ -7,6 +7,7 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -96,7 +97,10 @@ def read_image(path: Path) -> np.ndarray:
         data = np.frombuffer(path.read_bytes(), np.uint8)
     except OSError as error:
         raise SourceError(f"image '{path}' cannot be read: {error.strerror or error}") from None
-    check_image_memory(data.data, f"image '{path}'")
+    header = _png_header(data[:_HEAD].tobytes())
+    if header is not None:  # of the common formats, only PNG can compress gigabytes to a megabyte
+        width, height, size = header
+        check_memory(2 * size, f"image '{path}', {width}x{height},", "a smaller image")
     try:
         with quiet():
             image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
@@ -163,8 +167,10 @@ class ImageSequenceSource(FrameSource):
         return len(self._paths)
 
     def _first_size(self) -> tuple[int, int]:
-        if self.on_error == "stop" and (size := header_size(self._paths[0])) is not None:
-            return size
+        if self.on_error == "stop":
+            with suppress(OSError), self._paths[0].open("rb") as file:
+                if header := _png_header(file.read(_HEAD)):
+                    return header[:2]
         for path in self._paths:
             try:
                 height, width = read_image(path).shape[:2]
@@ -207,38 +213,15 @@ def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
 _PNG = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by the type of colour
 
-
 _HEAD = 26  # bytes, up to the type of colour
 
 
-def header_size(path: Path) -> tuple[int, int] | None:
-    """Return width and height in the header of a PNG; None for other or unreadable files."""
-    try:
-        with path.open("rb") as file:
-            header = _header(file.read(_HEAD))
-    except OSError:
-        return None
-    return header and header[:2]
-
-
-def check_image_memory(data: bytes | memoryview, what: str) -> None:
-    """Raise ParameterError if the pixels of a PNG need more memory than is available.
-
-    Of the common formats, only PNG can compress gigabytes to a megabyte.
-    """
-    header = _header(bytes(data[:_HEAD]))
-    if header is None:
-        return
-    width, height, depth, colour = header
-    decoded = width * height * _CHANNELS.get(colour, 4) * (2 if depth == 16 else 1)
-    check_memory(2 * decoded, f"{what}, {width}x{height},", "a smaller image")
-
-
-def _header(data: bytes) -> tuple[int, int, int, int] | None:
+def _png_header(data: bytes) -> tuple[int, int, int] | None:
+    """Return width, height and bytes of the decoded image in the header of a PNG; None for other data."""
     if not data.startswith(_PNG) or len(data) < _HEAD or data[12:16] != b"IHDR":
         return None
     width, height, depth, colour = struct.unpack(">IIBB", data[16:_HEAD])
-    return width, height, depth, colour
+    return width, height, width * height * _CHANNELS.get(colour, 4) * (2 if depth == 16 else 1)
 
 
 class ArraySource(FrameSource):

@@ -109,12 +109,12 @@ class Pipe:
         try:
             # Opening a named pipe in blocking mode waits for its writer, and only a signal ends that.
             descriptor = os.dup(0) if standard else os.open(spec, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            try:
+                self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
+            except OSError:
+                os.close(descriptor)
+                raise
         except OSError as error:
-            raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
-        try:
-            self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
-        except OSError as error:
-            os.close(descriptor)
             raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
         if not standard and hasattr(os, "set_blocking"):
             os.set_blocking(descriptor, True)
