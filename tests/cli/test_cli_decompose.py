@@ -155,7 +155,7 @@ def test_video(decompose, place):
     assert len(read_video(Path("part/low_rank.mp4"))) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 @pytest.mark.parametrize("name", ["frames", "gaps.npy"])
 def test_figure(decompose, place, name):
     pytest.importorskip("matplotlib")

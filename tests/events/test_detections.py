@@ -65,7 +65,7 @@ def test_wrong_area(wrong):
         bgsub.find_objects(separation_of(np.zeros((2, 2), np.uint8)), wrong)
 
 
-@pytest.mark.slow  # it imports matplotlib
+@pytest.mark.extras
 def test_to_supervision():
     supervision = pytest.importorskip("supervision", reason="the package supervision is not installed")
     found = bgsub.find_objects(separation_of(np.pad(np.full((4, 6), 255, np.uint8), 3))).to_supervision()

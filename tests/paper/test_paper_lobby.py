@@ -10,7 +10,7 @@ import pytest
 from paper_kit import assert_picture, call, rows_of
 
 from bgsub import SubspaceTracker
-from bgsub.errors import SourceError
+from bgsub.errors import BgsubError, SourceError
 
 pytestmark = pytest.mark.large  # some hundred frames with every variant
 VARIANTS = 3 * 2 * 3 + 2
@@ -34,11 +34,8 @@ def test_lobby_writes_tables_of_all_variants_and_three_figures(lobby_results):
     phases = rows_of(lobby_results / "lobby.csv")
     assert len({(row["surrogate"], row["mu"], row["variant"]) for row in phases}) == VARIANTS
     assert len(phases) == VARIANTS * 3  # before, when and after the lamps go out
-    assert {(row["phase"], row["first_frame"], row["last_frame"]) for row in phases} == {
-        ("before", "50", "82"),
-        ("within", "83", "83"),
-        ("after", "84", "96"),
-    }
+    spans = {f"{row['phase']} {row['first_frame']} {row['last_frame']}" for row in phases}
+    assert spans == {"before 50 82", "within 83 83", "after 84 96"}
     rows = rows_of(lobby_results / "lobby_frames.csv")
     assert {row["surrogate"] for row in rows} == {"atan", ""}
     assert len(rows) == (2 * 3 + 2) * (97 - 50)
@@ -113,11 +110,8 @@ def test_tracks_a_folder_of_images_without_masks(room):
     assert result.exit_code == 0
     rows = rows_of(out / "lobby_real.csv")
     assert len(rows) == VARIANTS * 3
-    assert {(row["phase"], row["first_frame"], row["last_frame"]) for row in rows} == {
-        ("before", "13", "18"),
-        ("within", "19", "19"),
-        ("after", "20", "26"),
-    }
+    spans = {f"{row['phase']} {row['first_frame']} {row['last_frame']}" for row in rows}
+    assert spans == {"before 13 18", "within 19 19", "after 20 26"}
     assert {row["f_measure"] + row["found"] for row in rows} == {""}
     assert_picture(out / "lobby_real_lamp.png")
     assert not (out / "lobby_real_boxes.csv").exists()
@@ -130,13 +124,8 @@ def test_boxes_measure_the_found_share_of_each_person(room, monkeypatch):
     result = call(lobby, "--frames", room / "input", "--people", room / "people.csv", "--start", 8)
     assert result.exit_code == 0
     rows = [row for row in rows_of(out / "lobby_real_boxes.csv") if row["variant"] == lobby_tracking.SELF_TUNED]
-    assert [(row["frame"], row["box"]) for row in rows] == [
-        ("16", "4 3 10 15"),
-        ("17", ""),
-        ("18", "0 0 2 3"),
-        ("18", "20 10 24 20"),
-    ]
-    assert [row["found"] for row in rows] == ["1", "", "0", "0"]
+    found = [f"{row['frame']}: {row['box']}: {row['found']}" for row in rows]
+    assert found == ["16: 4 3 10 15: 1", "17: : ", "18: 0 0 2 3: 0", "18: 20 10 24 20: 0"]
     assert {row["outside"] for row in rows} == {"0"}
     before = [row for row in rows_of(out / "lobby_real.csv") if row["phase"] == "before"]
     assert len(before) == VARIANTS
@@ -212,11 +201,8 @@ def test_phases_cover_all_tracked_frames():
 
 def test_reads_boxes_by_frame_number(room):
     people = lobby_people.read_people(room / "people.csv", range(5, 27), (20, 24))
-    assert {at: boxes.tolist() for at, boxes in people.items()} == {
-        11: [list(BOX)],
-        12: [],
-        13: [[0, 0, 2, 3], [20, 10, 24, 20]],
-    }
+    boxes = {at: boxes.tolist() for at, boxes in people.items()}
+    assert boxes == {11: [list(BOX)], 12: [], 13: [[0, 0, 2, 3], [20, 10, 24, 20]]}
 
 
 def test_shares_of_boxes_and_of_the_rest():
@@ -231,18 +217,14 @@ def test_shares_of_boxes_and_of_the_rest():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("16,1,1,2", "line 2: a row must have 5 values"),
-        ("4,1,1,2,2", "line 2: frame must be the number of one of the 22 frames, got '4'"),
-        ("16,1,1,25,2", "line 2: x0 < x1 must lie in 0..24 and y0 < y1 in 0..20, got 1,1,25,2"),
+        ("16,1,1,2", "people.csv.* line 2: .* 5 values"),
+        ("4,1,1,2,2", "line 2: .* one of the 22 frames, got '4'"),
+        ("16,1,1,25,2", "line 2: .* 0..24 .* 0..20, got 1,1,25,2"),
         ("16,1.5,0,5,2", "got 1.5,0,5,2"),
         ("16,\xff,0,5,2", "cannot be read"),
     ],
 )
-def test_refuses_a_wrong_table_of_boxes(room, rows, said):
-    (room / "people.csv").write_bytes(f"frame,x0,y0,x1,y1\n{rows}\n".encode("latin-1"))
-    result = call(lobby, "--frames", room / "input", "--people", room / "people.csv", "--start", 8, "--out", room / "o")
-    assert result.exit_code == 1
-    (line,) = result.output.splitlines()
-    assert line.startswith(f"Error: '{room / 'people.csv'}'")
-    assert said in line
-    assert not (room / "o").exists()
+def test_refuses_a_wrong_table_of_boxes(tmp_path, rows, said):
+    (tmp_path / "people.csv").write_bytes(f"frame,x0,y0,x1,y1\n{rows}\n".encode("latin-1"))
+    with pytest.raises(BgsubError, match=said):
+        lobby_people.read_people(tmp_path / "people.csv", range(5, 27), (20, 24))

@@ -106,7 +106,7 @@ def test_lists_cells_where_bgsub_is_not_the_best():
     assert not line(bgsub=1e-2, bgsub_before=1e-2, GRASTA=1e-2).missed(0.0)
 
 
-def test_yardstick_applies_to_turning_subspaces_with_few_outliers():
+def test_limits_of_turning_and_static_subspaces():
     ends = {"bgsub": 2e-2, "GRASTA": 3e-2, YARDSTICK: 1e-2}
     for changes, listed in (
         ({"speed": 1e-3}, True),
@@ -116,10 +116,7 @@ def test_yardstick_applies_to_turning_subspaces_with_few_outliers():
     ):
         assert bool(stream_summary.Line("a", "", made(**changes), ends).missed(0.0)) == listed
     assert not stream_summary.Line("a", "", made(speed=1e-3), {**ends, "bgsub": 1.5e-2}).missed(0.0)
-
-
-def test_limit_of_a_static_subspace_without_noise():
-    still = made(noise=np.inf)
+    still = made(noise=np.inf)  # a static subspace without noise has a limit
     assert line(still, bgsub=2e-5, GRASTA=1e-3).missed(0.0) == ["2e-05 rad (bar 1e-05)"]
     assert "| **2.0e-05** |" in stream_summary.as_markdown([line(still, bgsub=2e-5)], 0.0)
     assert not line(still, bgsub=9e-6, GRASTA=1e-3).missed(0.0)
@@ -174,13 +171,8 @@ def test_table_of_all_cells_and_a_figure_per_question(results):
 
 
 def test_refuses_wrong_options(tmp_path):
-    for arguments in (
-        ("--rank", 20),
-        ("--large-dimension", 8, "--rank", 3),
-        ("--questions", "ab"),
-        ("--methods", "GRAST"),
-    ):
-        assert run(tmp_path, *arguments).exit_code == 2
+    for arguments in ("--rank 20", "--large-dimension 8 --rank 3", "--questions ab", "--methods GRAST"):
+        assert run(tmp_path, *arguments.split()).exit_code == 2
     assert not list(tmp_path.iterdir())
 
 

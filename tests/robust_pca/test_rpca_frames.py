@@ -12,15 +12,14 @@ from bgsub import RobustPCA
 from bgsub.errors import DependencyError, ParameterError
 
 NAMES = list("abcdef")
-QUIET = "import sys; assert not {'sklearn', 'pandas', 'polars'} & set(sys.modules), sys.modules"
-PROGRAM = f"""
-import numpy as np, bgsub
+PROGRAM = """
+import sys, numpy as np, bgsub
 X = np.random.default_rng(0).standard_normal((9, 6))
 model = bgsub.RobustPCA(2, iterations=2).set_output(transform="default").fit(X)
 model.partial_fit(X).score(X)
 model.inverse_transform(model.transform(X))
 model.get_feature_names_out(), repr(model), model._repr_html_()
-{QUIET}
+assert not {'sklearn', 'pandas', 'polars'} & set(sys.modules), sys.modules
 """
 
 
@@ -40,6 +39,7 @@ def frame(library, values, names=NAMES):
     return library.DataFrame(values, columns=names)
 
 
+@pytest.mark.extras
 def test_accepts_and_returns_frames(library, X):
     data = frame(library, X)
     plain = RobustPCA(2).fit(X)
@@ -59,7 +59,8 @@ def test_accepts_and_returns_frames(library, X):
     assert isinstance(model.set_output(transform="default").transform(data), np.ndarray)
 
 
-def test_keeps_the_index_of_pandas(X):
+@pytest.mark.extras
+def test_pandas_index_is_kept_and_names_have_one_type(X):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     days = pandas.date_range("2024-03-01", periods=9)
     data = pandas.DataFrame(X, columns=NAMES, index=days)
@@ -68,45 +69,45 @@ def test_keeps_the_index_of_pandas(X):
     assert model.transform(data[4:]).index.equals(days[4:])
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         assert model.transform(X).index.equals(pandas.RangeIndex(9))
+    model = RobustPCA(2)
+    with pytest.raises(ParameterError, match="types int, str: X"):
+        model.fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
+    assert not model.__sklearn_is_fitted__()
+    assert not hasattr(model, "components_")
 
 
-def test_accepts_masks_as_frames_and_keeps_types(library, X):
-    mask = np.random.default_rng(1).random(X.shape) < 0.8
-    one = RobustPCA(1).fit(frame(library, X.astype(np.float32)), observed=frame(library, mask))
-    np.testing.assert_array_equal(one.low_rank_, RobustPCA(1).fit(X.astype(np.float32), observed=mask).low_rank_)
-    assert one.low_rank_.dtype == np.float32
-
-
-def test_missing_values_of_frames(library, X):
-    whole = np.round(100 * X)
+@pytest.mark.extras
+def test_masks_types_and_missing_values_of_frames(library, X):
     gaps = np.random.default_rng(1).random(X.shape) < 0.2
-    expected = RobustPCA(1).fit(np.where(gaps, np.nan, whole)).low_rank_
+    one = RobustPCA(1).fit(frame(library, X.astype(np.float32)), observed=frame(library, ~gaps))
+    np.testing.assert_array_equal(one.low_rank_, RobustPCA(1).fit(X.astype(np.float32), observed=~gaps).low_rank_)
+    assert one.low_rank_.dtype == np.float32
+    whole = np.round(100 * X)
     rows = [[None if gap else int(x) for x, gap in zip(*pair, strict=True)] for pair in zip(whole, gaps, strict=True)]
     data = frame(library, rows)
     if library.__name__ == "pandas":
         data = data.astype("Int64")
-    np.testing.assert_array_equal(RobustPCA(1).fit(data).low_rank_, expected)
+    np.testing.assert_array_equal(
+        RobustPCA(1).fit(data).low_rank_, RobustPCA(1).fit(np.where(gaps, np.nan, whole)).low_rank_
+    )
 
 
-@pytest.mark.parametrize(
-    ("names", "message"), [("abcdfe", "same order"), ("abcdeg", r"unseen.*\n- g\n.*yet now missing")]
-)
-def test_refuses_other_names(library, X, names, message):
+@pytest.mark.extras
+def test_refuses_other_names_dates_and_words(library, X):
     model = RobustPCA(2).fit(frame(library, X))
-    for use in (model.transform, model.score, model.partial_fit):
-        with pytest.raises(ParameterError, match=message):
-            use(frame(library, X, list(names)))
-
-
-def test_refuses_dates_and_words(library, X):
+    for names, message in (("abcdfe", "same order"), ("abcdeg", r"unseen.*\n- g\n.*yet now missing")):
+        for use in (model.transform, model.score, model.partial_fit):
+            with pytest.raises(ParameterError, match=message):
+                use(frame(library, X, list(names)))
     data = library.DataFrame({"a": [datetime(2024, 3, day) for day in (1, 2, 3)], "b": [1.0, 2.0, 3.0]})
-    for use in (RobustPCA(1).fit, RobustPCA(2).fit(X).inverse_transform):
-        with pytest.raises(ParameterError, match=r"must be a real array, got (datetime|Datetime).* in column 'a'"):
+    for use in (RobustPCA(1).fit, model.inverse_transform):
+        with pytest.raises(ParameterError, match=r"got (datetime|Datetime).* in column 'a'"):
             use(data)
-    with pytest.raises(ParameterError, match="X must be a real array"):
+    with pytest.raises(ParameterError, match="real array"):
         RobustPCA(2).fit(frame(library, [["x"] * 6] * 9))
 
 
+@pytest.mark.extras
 def test_warns_if_only_one_of_fit_and_samples_has_names(library, X):
     model = RobustPCA(2).fit(frame(library, X))
     with pytest.warns(UserWarning, match="X does not have valid feature names, but RobustPCA was fitted with"):
@@ -117,22 +118,13 @@ def test_warns_if_only_one_of_fit_and_samples_has_names(library, X):
         model.transform(frame(library, X))
 
 
-def test_refuses_names_of_two_types(X):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    model = RobustPCA(2)
-    with pytest.raises(ParameterError, match="must be all strings or none, got types int, str: X"):
-        model.fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
-    assert not model.__sklearn_is_fitted__()
-    assert not hasattr(model, "components_")
-
-
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_refuses_unknown_and_missing_containers(name, X, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     model = RobustPCA(2).set_output(transform=name).fit(X)
-    with pytest.raises(DependencyError, match=f"{name} is not installed: pip install {name}"):
+    with pytest.raises(DependencyError, match=f"pip install {name}"):
         model.transform(X)
-    with pytest.raises(ParameterError, match="transform must be one of default, pandas, polars, got 'arrow'"):
+    with pytest.raises(ParameterError, match="default, pandas, polars, got 'arrow'"):
         model.set_output(transform="arrow")
 
 

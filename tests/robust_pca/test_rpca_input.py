@@ -56,25 +56,23 @@ def test_default_rank(shape, rank):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rank": 0}, "rank must be an integer >= 1, got 0"),
-        ({"rank": 2.0}, "rank must be an integer >= 1, got 2.0"),
-        ({"rank": True}, "rank must be an integer >= 1, got True"),
-        ({"rank": 5}, "rank must be in 1..4 for n_samples=4 and n_features=6, got 5"),
-        ({"surrogate": ["log"]}, r"surrogate must be one of lp, log, atan, got \['log'\]"),
-        ({"p": "half"}, r"p must be in \[0.001, 0.999\], got 'half'"),
-        ({"quality": "good"}, "quality must be one of paper, fast, balanced, best, got 'good'"),
-        ({"conjugate": "pr"}, "conjugate must be one of hestenes-stiefel, fletcher-reeves, got 'pr'"),
-        ({"mu_start": "1"}, "mu_start must be a finite number > 0, got '1'"),
-        ({"mu_end": np.nan}, "mu_end must be a finite number > 0, got nan"),
-        ({"mu_start": 0.1, "mu_end": 0.2}, "mu_end must be <= mu_start = 0.1, got 0.2"),
-        ({"quality": "paper", "surrogate": "lp", "mu_start": 1e-5}, "mu_end must be <= mu_start = 1e-05, got 0.0001"),
-        ({"inner_iterations": 0}, "inner_iterations must be an integer >= 1, got 0"),
-        ({"verbose": -1}, "verbose must be an integer >= 0, got -1"),
-        ({"tolerance": -1.0}, r"tolerance must be in \[0, 1\), got -1.0"),
-        ({"forgetting": None}, r"forgetting must be in \[0, 1\), got None"),
-        ({"center": "median"}, "center must be True or False, got 'median'"),
-        ({"callback": 3}, "callback must be callable or None, got 3"),
-        ({"random_state": "x"}, "random_state must be an integer >= 0, a numpy.random.Generator or None, got 'x'"),
+        *(({"rank": rank}, rf"rank .* >= 1, got {rank}") for rank in (0, 2.0, True)),
+        ({"rank": 5}, "rank must be in 1..4 for n_samples=4 and n_features=6"),
+        ({"surrogate": ["log"]}, "surrogate .* lp, log, atan"),
+        ({"p": "half"}, r"p .*\[0.001, 0.999\], got 'half'"),
+        ({"quality": "good"}, "quality .* paper, fast, balanced, best"),
+        ({"conjugate": "pr"}, "conjugate .* hestenes-stiefel, fletcher-reeves"),
+        ({"mu_start": "1"}, "mu_start .* > 0, got '1'"),
+        ({"mu_end": np.nan}, "mu_end .* > 0, got nan"),
+        ({"mu_start": 0.1, "mu_end": 0.2}, "mu_end .* mu_start = 0.1, got 0.2"),
+        ({"quality": "paper", "surrogate": "lp", "mu_start": 1e-5}, "mu_end .* mu_start = 1e-05, got 0.0001"),
+        ({"inner_iterations": 0}, "inner_iterations .* >= 1"),
+        ({"verbose": -1}, "verbose .* >= 0"),
+        ({"tolerance": -1.0}, r"tolerance .*\[0, 1\)"),
+        ({"forgetting": None}, r"forgetting .*\[0, 1\)"),
+        ({"center": "median"}, "center .* True or False"),
+        ({"callback": 3}, "callback .* callable"),
+        ({"random_state": "x"}, "random_state .*Generator or None, got 'x'"),
     ],
 )
 def test_refuses_parameters(parameters, message):
@@ -86,17 +84,17 @@ def test_refuses_parameters(parameters, message):
     ("X", "observed", "message"),
     [
         (np.ones(4), None, r"got shape \(4,\). Reshape your data"),
-        (np.ones((0, 4)), None, r"non-empty .* got shape \(0, 4\)"),
-        (np.ones((4, 0)), None, r"got 0 feature\(s\) \(shape=\(4, 0\)\)"),
-        (np.ones((4, 2, 2)), None, r"^X has shape \(4, 2, 2\), RobustPCA needs .*: X.reshape"),
-        ([["a"]], None, "X must be a real array"),
-        ([[1.0], [1.0, 2.0]], None, "X must be a real array"),
+        (np.ones((0, 4)), None, r"non-empty .* \(0, 4\)"),
+        (np.ones((4, 0)), None, r"0 feature\(s\) \(shape=\(4, 0\)\)"),
+        (np.ones((4, 2, 2)), None, r"\(4, 2, 2\), .*: X.reshape"),
+        ([["a"]], None, "real array"),
+        ([[1.0], [1.0, 2.0]], None, "real array"),
         (np.ones((3, 3), complex), None, "Complex data not supported"),
-        (sparse.coo_matrix(np.eye(3)), None, r"^X must be dense, got a sparse coo_matrix: X.toarray\(\)"),
+        (sparse.coo_matrix(np.eye(3)), None, r"dense, got a sparse coo_matrix: X.toarray\(\)"),
         ([[1.0, np.inf]], None, "must be finite where observed"),
         ([[1.0, 2.0], [np.nan, np.nan]], None, "got none in sample 1"),
-        (np.ones((2, 2)), np.ones((2, 3), bool), r"observed must be boolean with shape \(2, 2\), got bool with .*3\)"),
-        (np.ones((2, 2)), np.ones((2, 2)), r"observed must be boolean with shape \(2, 2\), got float64"),
+        (np.ones((2, 2)), np.ones((2, 3), bool), r"observed .* \(2, 2\), got bool with .*3\)"),
+        (np.ones((2, 2)), np.ones((2, 2)), "observed must be boolean .* got float64"),
         (np.ones((2, 2)), np.eye(2, dtype=bool) & [[True], [False]], "got none in sample 1"),
     ],
 )
@@ -105,54 +103,41 @@ def test_refuses_samples(X, observed, message):
         RobustPCA(1).fit(X, observed=observed)
 
 
-def test_refuses_a_mask_by_position():
-    X, mask = np.ones((4, 6)), np.ones((4, 6), bool)
-    model = RobustPCA(1).fit(X, observed=mask)
-    for method in (model.fit, model.partial_fit, model.fit_transform, model.score):
-        with pytest.raises(ParameterError, match=r"y is not used: pass a mask .* by name, fit\(X, observed=mask\)"):
-            method(X, mask)
-    model.fit(X, np.arange(4))  # other targets are ignored, as in scikit-learn
-
-
-def test_methods_that_need_a_fit():
+def test_refuses_calls_that_do_not_fit_the_model():
     for method in ("transform", "inverse_transform", "score", "get_feature_names_out"):
-        with pytest.raises(ParameterError, match="must be fitted before use; call fit first"):
+        with pytest.raises(ParameterError, match="call fit first"):
             getattr(RobustPCA(1), method)(np.ones((2, 2)))
-
-
-def test_refuses_other_features():
-    model = RobustPCA(1).fit(np.ones((3, 4)))
+    X, mask = np.ones((3, 4)), np.ones((3, 4), bool)
+    model = RobustPCA(1).fit(X, np.arange(3))  # targets are ignored, as in scikit-learn
+    for method in (model.fit, model.partial_fit, model.fit_transform, model.score):
+        with pytest.raises(ParameterError, match=r"mask .* by name, fit\(X, observed=mask\)"):
+            method(X, mask)
     for method in (model.transform, model.score, model.partial_fit):
         with pytest.raises(ParameterError, match="X has 3 features, but RobustPCA is expecting 4 features as input"):
             method(np.ones((2, 3)))
     for Y in (np.ones((2, 2)), [["a"]], np.ones(2)):
-        with pytest.raises(ParameterError, match=r"Y must be a real array of shape \(n_samples, 1\), got type"):
+        with pytest.raises(ParameterError, match=r"\(n_samples, 1\), got type"):
             model.inverse_transform(Y)
     with pytest.raises(ParameterError, match=r"Y must be dense, got a sparse csr_array: Y.toarray\(\)"):
         model.inverse_transform(sparse.csr_array(np.ones((2, 1))))
 
 
-@pytest.mark.parametrize(("dtype", "scale"), [("f4", 1e-14), ("f4", 1e14), ("f8", 1e200)])
-def test_refuses_scales_outside_the_range_of_the_type(dtype, scale):
-    X = (scale * np.random.default_rng(0).standard_normal((12, 9))).astype(dtype)
-    with pytest.raises(ParameterError, match=r"X must have a scale between .* in float.*, got .*: use another unit"):
-        RobustPCA(2).fit(X)
-
-
 @pytest.mark.parametrize(("dtype", "scale", "end"), [("f4", 1e14, 1e-24), ("f8", 1e200, 1e-70)])
-def test_refuses_new_samples_and_mu_outside_the_range(dtype, scale, end):
+def test_refuses_samples_and_mu_outside_the_range_of_the_type(dtype, scale, end):
     X = np.random.default_rng(0).standard_normal((12, 9)).astype(dtype)
     model = RobustPCA(2).fit(X)
     with np.errstate(under="ignore"):
         tiny, huge = (X / X.dtype.type(scale)).astype(dtype), X * X.dtype.type(scale)
     assert np.abs(model.transform(tiny)).max() < 1e-10  # small samples are allowed after a fit
-    for use in (model.transform, model.score, model.partial_fit):
-        with pytest.raises(ParameterError, match=r"X must have a scale between .* got .*: use another unit"):
+    refused = pytest.raises(ParameterError, match=r"scale between .* in float.*, got .*: use another unit")
+    for use in (model.transform, model.score, model.partial_fit, RobustPCA(2).fit):
+        with refused:
             use(huge)
-    with pytest.raises(ParameterError, match=r"mu_end must be in \[1e-.*\] for samples of float.., got 1e-"):
-        RobustPCA(2, mu_end=end).fit(X)
-    with pytest.raises(ParameterError, match="mu_start must be in"):
-        RobustPCA(2, mu_start=1 / end).fit(X)
+    with refused:
+        RobustPCA(2).fit(tiny)
+    for parameters, message in (({"mu_end": end}, r"mu_end .*\[1e-.*\] .*float"), ({"mu_start": 1 / end}, "mu_start")):
+        with pytest.raises(ParameterError, match=message):
+            RobustPCA(2, **parameters).fit(X)
 
 
 @pytest.mark.large

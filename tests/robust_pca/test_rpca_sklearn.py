@@ -20,20 +20,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-ESTIMATORS = [
-    RobustPCA(),
-    RobustPCA(1, quality="paper", surrogate="atan", iterations=10),
-    RobustPCA(2, quality="fast", surrogate="lp", center=True, scale=True, forgetting=0.1),
-]
+pytestmark = pytest.mark.extras
+OPTIONS = {"quality": "fast", "surrogate": "lp", "center": True, "scale": True, "forgetting": 0.1}
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([RobustPCA(), RobustPCA(2, **OPTIONS)])
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-def test_unfitted_models_and_clones():
+def test_unfitted_models_clones_and_notebooks():
     model = RobustPCA(2, surrogate="lp", mu_end=1e-3, quality="fast")
+    assert "RobustPCA" in model._repr_html_()
+    assert "RobustPCA" in make_pipeline(StandardScaler(), model)._repr_html_()
     with pytest.raises(NotFittedError, match="call fit first") as caught:
         model.transform(np.ones((3, 3)))
     assert isinstance(caught.value, ParameterError)
@@ -57,6 +56,7 @@ def test_pipeline_with_a_regression():
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "rank", "share", "sigma"), [((60, 40), 3, 0.1, 0), ((40, 80), 2, 0.3, 0.1), ((100, 30), 2, 0.2, 1e-3)]
 )
@@ -69,6 +69,7 @@ def test_grid_search_finds_the_rank(shape, rank, share, sigma):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_grid_search_compares_scales_and_widths():
     X, _, _ = planted(shape=(60, 40), rank=2)
     X = (X + 0.05 * np.random.default_rng(3).standard_normal(X.shape)) * np.geomspace(0.1, 10, 40)
@@ -88,17 +89,8 @@ def test_follows_the_configuration_of_scikit_learn():
         assert isinstance(clone(model).set_output(transform="default").fit_transform(X), np.ndarray)
     assert isinstance(model.transform(X), np.ndarray)
     assert isinstance(clone(model.set_output(transform="pandas")).fit_transform(X), pandas.DataFrame)
-    steps = make_pipeline(StandardScaler(), RobustPCA(2)).set_output(transform="pandas")
-    assert steps.fit_transform(pandas.DataFrame(X, columns=list("abcd"))).columns.tolist() == [
-        "robustpca0",
-        "robustpca1",
-    ]
+    steps = make_pipeline(StandardScaler(), RobustPCA(2))
     both = ColumnTransformer([("left", RobustPCA(1), ["a", "b"]), ("right", "passthrough", ["c"])])
-    both.set_output(transform="pandas")
-    found = both.fit_transform(pandas.DataFrame(X, columns=list("abcd")))
-    assert found.columns.tolist() == ["left__robustpca0", "right__c"]
-
-
-def test_shows_in_notebooks():
-    assert "RobustPCA" in RobustPCA(2, scale=True)._repr_html_()
-    assert "RobustPCA" in make_pipeline(StandardScaler(), RobustPCA(2))._repr_html_()
+    for model, names in ((steps, ["robustpca0", "robustpca1"]), (both, ["left__robustpca0", "right__c"])):
+        found = model.set_output(transform="pandas").fit_transform(pandas.DataFrame(X, columns=list("abcd")))
+        assert found.columns.tolist() == names

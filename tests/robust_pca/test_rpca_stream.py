@@ -33,26 +33,24 @@ def test_transform_is_robust_on_new_samples(surrogate, quality, observed):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("surrogate", "share"), list(zip(SURROGATES, (0.1, 0.3, 0.3), strict=True)))
-def test_batches_find_a_static_subspace_as_one_fit_does(surrogate, share):
+@pytest.mark.parametrize(("surrogate", "share", "unit"), [("log", 0.1, 1e-6), ("lp", 0.3, 1e6), ("atan", 0.3, 1)])
+def test_batches_find_a_static_subspace_as_one_fit_does(surrogate, share, unit):
     batches, basis = stream(share=share)
+    batches = [unit * batch for batch in batches]
     model = RobustPCA(4, surrogate=surrogate)
     for batch in batches:
         assert model.partial_fit(batch) is model
     assert angle(basis, model.components_.T) < 2e-5
     assert model.n_samples_seen_ == 300
-    assert model.low_rank_.shape == model.sparse_.shape == (30, 100)
-    assert model.coefficients_.shape == (30, 4)
-    np.testing.assert_allclose(model.low_rank_ + model.sparse_, batches[-1], atol=1e-12)
+    np.testing.assert_allclose(model.low_rank_ + model.sparse_, batches[-1], atol=1e-12 * unit)
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(4), atol=1e-12)
     whole = RobustPCA(4, surrogate=surrogate).fit(np.concatenate(batches))
     np.testing.assert_allclose(model.singular_values_, whole.singular_values_, rtol=1e-3)
 
 
 @needs_compiler
-@pytest.mark.parametrize("share", [0.1, 0.3])
-def test_batches_average_the_noise(share):
-    batches, basis = stream(sigma=0.05, share=share)
+def test_batches_average_the_noise():
+    batches, basis = stream(sigma=0.05, share=0.3)
     model = RobustPCA(4)
     angles = [angle(basis, model.partial_fit(batch).components_.T) for batch in batches]
     whole = angle(basis, RobustPCA(4).fit(np.concatenate(batches)).components_.T)
@@ -104,23 +102,11 @@ def test_partial_fit_types_callback_and_last_mu(dtype):
     assert model.mu_ == pytest.approx(1e-3)
 
 
-@needs_compiler
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
-def test_unit_of_a_stream_has_no_effect(factor):
-    batches, basis = stream()
-    model = RobustPCA(4)
-    for batch in batches[:4]:
-        model.partial_fit(factor * batch)
-    assert angle(basis, model.components_.T) < 2e-5
-
-
 @pytest.mark.parametrize("X", [np.zeros((4, 6)), np.ones((4, 6)), np.eye(4, 6)])
 def test_degenerate_batches(X):
     model = RobustPCA(2)
     for _ in range(3):
-        model.partial_fit(X)
-        assert np.isfinite(model.components_).all()
-        assert np.isfinite(model.low_rank_).all()
+        assert np.isfinite(model.partial_fit(X).low_rank_).all()
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(2), atol=1e-10)
     assert np.isfinite(model.score(X))
 
@@ -128,8 +114,6 @@ def test_degenerate_batches(X):
 @needs_compiler
 def test_partial_fit_continues_a_fit():
     X, L, _ = planted(shape=(120, 100))
-    model = RobustPCA(RANK).fit(X[:60])
-    model.partial_fit(X[60:])
+    model = RobustPCA(RANK).fit(X[:60]).partial_fit(X[60:])
     assert error(model, L[60:]) < 1e-4
-    model.fit(X[:60])
-    assert model.n_samples_seen_ == 60
+    assert model.fit(X[:60]).n_samples_seen_ == 60

@@ -38,25 +38,20 @@ def test_means_and_sizes_have_no_effect(mean, decades, share, surrogate):
 
 
 @needs_compiler
-def test_noise_in_proportion_to_the_sizes_needs_the_scale():
+def test_scale_and_centre_improve_uneven_columns():
     X, *parts = spread(mean=0, sigma=0.1, share=0.3)
     plain, scaled = (gap(RobustPCA(RANK, scale=scale).fit(X), *parts) for scale in (False, True))
     assert scaled < 0.06
     assert plain > 1.3 * scaled
-
-
-@needs_compiler
-def test_centre_restores_digits_lost_to_a_large_mean():
     X, *parts = spread(mean=1e4, decades=0)
     plain, centred = RobustPCA(RANK + 1).fit(X), RobustPCA(RANK, center=True).fit(X)
     assert gap(centred, *parts) < 1e-2 * gap(plain, *parts)
 
 
 @needs_compiler
-@pytest.mark.parametrize("mean", [0, 10])
-def test_noise_is_as_without_standardisation(mean):
-    X, *parts = spread(mean=mean, decades=0, sigma=0.1)
-    plain = gap(RobustPCA(RANK + bool(mean)).fit(X), *parts)
+def test_noise_is_as_without_standardisation():
+    X, *parts = spread(mean=10, decades=0, sigma=0.1)
+    plain = gap(RobustPCA(RANK + 1).fit(X), *parts)
     assert gap(RobustPCA(RANK, center=True).fit(X), *parts) < 1.1 * plain
     model = RobustPCA(RANK, **BOTH).fit(X)
     assert gap(model, *parts) < 1.3 * plain
@@ -72,9 +67,6 @@ def test_attributes_agree(dtype, observed):
     model = RobustPCA(RANK, **BOTH).fit(X)
     tolerance = {"rtol": 1e-5, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-9}
     assert gap(model, *parts) < (1e-4 if dtype == np.float32 else 3e-6)
-    assert model.location_.shape == model.scale_.shape == (120,)
-    assert model.components_.shape == (RANK, 120)
-    assert model.coefficients_.shape == (150, RANK)
     L = model.coefficients_ @ model.components_ * model.scale_ + model.location_
     np.testing.assert_allclose(model.low_rank_, L, **tolerance)
     np.testing.assert_allclose(model.inverse_transform(model.coefficients_), model.low_rank_, **tolerance)
@@ -101,9 +93,7 @@ def test_batches_keep_the_location_and_the_scale_of_the_first():
 
 
 def test_medians_and_deviations():
-    X = np.array(
-        [[1.0, 5.0, 2.0, np.nan], [2.0, 5.0, 4.0, np.nan], [9.0, 5.0, np.nan, np.nan], [3.0, 5.0, 6.0, np.nan]]
-    )
+    X = np.array([[1.0, 2.0, 9.0, 3.0], [5.0] * 4, [2.0, 4.0, np.nan, 6.0], [np.nan] * 4]).T
     known = ~np.isnan(X)
     found = Standardisation.of(np.nan_to_num(X), known, True, True)
     np.testing.assert_allclose(found.location, [2.5, 5, 4, 0])
@@ -119,27 +109,22 @@ def test_medians_and_deviations():
 
 
 @pytest.mark.parametrize("quality", ["balanced", "paper"])
-@pytest.mark.parametrize(
-    "X",
-    [np.zeros((5, 7)), 7 * np.ones((5, 7)), np.ones((1, 4)), np.eye(5), np.arange(12.0).reshape(4, 3)],
-    ids=["zeros", "constant", "one sample", "mostly zero", "a ramp"],
-)
+@pytest.mark.parametrize("X", [np.zeros((5, 7)), 7 * np.ones((5, 7)), np.ones((1, 4)), np.eye(5), np.ones((4, 1))])
 def test_degenerate_matrices(X, quality):
-    model = RobustPCA(min(2, *X.shape), quality=quality, **BOTH).fit(X)
     k = min(2, *X.shape)
+    model = RobustPCA(k, quality=quality, **BOTH).fit(X)
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(k), atol=1e-9)
     np.testing.assert_allclose(model.low_rank_ + model.sparse_, X, atol=1e-9)
     assert np.isfinite(model.transform(X)).all()
     assert (model.scale_ > 0).all()
 
 
-def test_rank_is_the_number_of_components():
-    X = np.random.default_rng(0).standard_normal((6, 9))
-    for rank in (1, 5, 6):
-        seen = []
-        model = RobustPCA(rank, center=True, iterations=5, callback=lambda step, to=seen: to.append(step.components))
-        assert model.fit(X).components_.shape == (rank, 9)
-        assert {len(components) for components in seen} == {min(rank + 1, 6)}
+@pytest.mark.parametrize("rank", [1, 5, 6])
+def test_rank_is_the_number_of_components(rank):
+    seen = set()
+    model = RobustPCA(rank, center=True, iterations=5, callback=lambda step: seen.add(len(step.components)))
+    assert model.fit(np.random.default_rng(0).standard_normal((6, 9))).components_.shape == (rank, 9)
+    assert seen == {min(rank + 1, 6)}
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])

@@ -152,7 +152,7 @@ def inner_cluster(monkeypatch):
         yield cluster
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_dask_cluster(inner_cluster, videos, output, monkeypatch):
     address = inner_cluster.scheduler_address
     check_three_files(videos, output, scheduler=address)
@@ -241,7 +241,7 @@ def kill_in_a_task(process, output):
     process.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_killed_worker_loses_nothing_and_a_killed_scheduler_ends_the_batch(cluster, videos, output, tmp_path):
     address, scheduler, (victim, survivor) = cluster
     killer = threading.Thread(target=kill_in_a_task, args=(victim, output))
@@ -264,7 +264,7 @@ def test_killed_worker_loses_nothing_and_a_killed_scheduler_ends_the_batch(clust
 _BUSY = "sum(len(worker.active_threads) for worker in __import__('distributed').Worker._instances)"
 
 
-@pytest.mark.slow
+@pytest.mark.extras
 def test_ctrl_c_frees_the_workers_of_a_cluster(cluster, videos, output):
     address, _, _ = cluster
     write_video(videos / "v1.avi", np.tile(make_scene(250), (20, 1, 1, 1)), codec="mp4v")

@@ -57,6 +57,7 @@ def test_fills_missing_entries():
 
 
 @pytest.mark.large
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "missing"), [(np.float32, 0.1), (np.float64, 0.0)])
 def test_announced_memory_is_close_to_the_peak(dtype, missing):
     rng = np.random.default_rng(3)

@@ -1,14 +1,18 @@
-"""NORST, OR-PCA, PETRELS and incremental robust PCA: recovery, and their formulas."""
+"""GROUSE, GRASTA, NORST, OR-PCA, PETRELS and incremental robust PCA: recovery, and their formulas."""
+
+from functools import partial
 
 import numpy as np
 import pytest
-from baselines import IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels
+from baselines import Grasta, Grouse, IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels, grasta
+from baselines.grasta import l1_fit
 from baselines.norst import projected_sensing
 from baselines.orpca import descend, project
-from paper_kit import follow_rotation, largest_sine
+from paper_kit import error, follow_rotation, largest_sine
 from scipy.optimize import linprog
 
 from bgsub.errors import ParameterError
+from bgsub.synthetic import low_rank_plus_sparse
 
 
 def column(rng, B, outliers=0.0, largest=5.0):
@@ -19,6 +23,90 @@ def column(rng, B, outliers=0.0, largest=5.0):
 
 def near(rng, B, distance):
     return np.linalg.qr(B + distance * rng.standard_normal(B.shape))[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "outliers", "columns", "observed_share", "bound"),
+    [
+        (partial(Grouse, rule="greedy"), 0, 700, 1.0, 1e-12),  # from every start: Zhang and Balzano, theorem 1
+        (partial(Grouse, rule="greedy"), 0, 700, 0.3, 1e-6),
+        (partial(Grouse, step=0.01, rule="constant"), 0, 700, 0.3, 1e-3),
+        (partial(Grouse, step=1.0, rule="diminishing"), 0, 700, 1.0, 1e-6),
+        (partial(Grouse, step=1.0, rule="diminishing"), 0, 700, 0.3, 1e-2),
+        (Grasta, 0.1, 800, 1.0, 1e-4),
+        (Grasta, 0.1, 1500, 0.4, 1e-4),
+        (Petrels, 0, 1200, 1.0, 1e-9),
+        (Petrels, 0, 1200, 0.3, 1e-5),
+    ],
+)
+def test_finds_a_static_subspace(rng, planted, make, outliers, columns, observed_share, bound):
+    tracker = make(3, 100, seed=1)
+    for _ in range(columns):
+        observed = None if observed_share == 1 else rng.random(100) < observed_share
+        x = column(rng, planted, outliers)
+        weights, rest = tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
+    assert largest_sine(planted, tracker.U) < bound
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-11)
+    assert (weights.shape, rest.shape) == ((3,), (100,))
+    assert observed is None or not rest[~observed].any()
+    assert outliers or np.linalg.norm(rest) < 100 * bound
+
+
+@pytest.mark.parametrize(
+    ("make", "outliers", "observed_share"),
+    [
+        (partial(Grouse, rule="greedy"), 0, 1.0),
+        (partial(Grouse, rule="greedy"), 0, 0.3),
+        (partial(Grouse, step=0.02, rule="constant"), 0, 0.3),
+        (Grasta, 0.1, 1.0),
+        (partial(Grasta, constant_step=0.02, admm_iterations=(20, 20)), 0.1, 1.0),
+        (Petrels, 0, 1.0),
+        (Petrels, 0, 0.3),
+        (IncrementalRobustPCA, 0, 1.0),
+    ],
+)
+def test_follows_a_rotating_subspace(rng, planted, make, outliers, observed_share):
+    def arguments(B):
+        x = column(rng, B, outliers)
+        return (x,) if observed_share == 1 else (x, rng.random(100) < observed_share)
+
+    follow_rotation(make(3, 100, seed=1), rng, planted, arguments)
+
+
+def test_greedy_step_of_grouse_takes_the_column_in(rng):
+    tracker, x = Grouse(4, 30, seed=2), rng.standard_normal(30)
+    assert np.linalg.norm(tracker.update(x)[1]) > 1
+    assert np.linalg.norm(x - tracker.U @ (tracker.U.T @ x)) < 1e-12
+    with pytest.raises(ParameterError, match="greedy, constant, diminishing, got 'adam'"):
+        Grouse(3, 100, rule="adam")
+
+
+def test_l1_fit_of_grasta_is_the_linear_programme(rng, planted):
+    """With slow growth of the penalty ADMM ends at the minimum that a simplex method finds."""
+    x = column(rng, planted, 0.2) + 0.05 * rng.standard_normal(100)
+    weights, sparse, dual = l1_fit(planted, planted.T, x, 1.02, 600, 1e-9)
+    assert np.abs(sparse).sum() == pytest.approx(least_l1(planted, x, np.ones(100)), rel=1e-4)
+    np.testing.assert_allclose(planted @ weights + sparse, x, atol=1e-5)
+    assert np.abs(dual).max() <= 1
+
+
+def least_l1(U, x, weights):
+    """Return the least weighted l1 norm of x - U w."""
+    constraints = np.hstack([U, np.eye(100), -np.eye(100)])
+    bounds = [(None, None)] * 3 + [(0, None)] * 200
+    return linprog(np.r_[np.zeros(3), weights, weights], A_eq=constraints, b_eq=x, bounds=bounds).fun
+
+
+@pytest.mark.parametrize(("shape", "observed_share"), [((90, 200), 1.0), ((200, 160), 1.0), ((90, 300), 0.6)])
+def test_passes_of_grasta_recover_both_parts(shape, observed_share):
+    X, L, S, observed = low_rank_plus_sparse(*shape, 3, 0.1, seed=1, observed_share=observed_share)
+    mask = None if observed_share == 1 else observed
+    found = grasta(X if mask is None else np.where(mask, X, np.nan), 3, mask)
+    assert error(found.low_rank, L) < 1e-3
+    assert error(found.sparse[observed], S[observed]) < 1e-3
+    assert mask is None or not found.sparse[~mask].any()
+    assert found.iterations % shape[1] == 0
+    assert found.iterations <= 10 * shape[1]
 
 
 class TestNorst:
@@ -45,10 +133,7 @@ class TestNorst:
         x, weights = column(rng, planted, 0.2), (rng.random(100) < 0.7).astype(float)
         x += 0.1 * rng.standard_normal(100)
         s = projected_sensing(planted, x, weights, 0.0, tolerance=1e-12)
-        constraints = np.hstack([planted, np.eye(100), -np.eye(100)])
-        bounds = [(None, None)] * 3 + [(0, None)] * 200
-        programme = linprog(np.r_[np.zeros(3), weights, weights], A_eq=constraints, b_eq=x, bounds=bounds)
-        assert weights @ np.abs(s) == pytest.approx(programme.fun, rel=1e-5)
+        assert weights @ np.abs(s) == pytest.approx(least_l1(planted, x, weights), rel=1e-5)
         rest = x - s
         np.testing.assert_allclose(planted @ (planted.T @ rest), rest, atol=1e-4)
 
@@ -102,24 +187,6 @@ class TestOnlineRobustPCA:
 
 
 class TestPetrels:
-    @pytest.mark.parametrize(("observed_share", "bound"), [(1.0, 1e-9), (0.3, 1e-5)])
-    def test_finds_a_static_subspace(self, rng, planted, observed_share, bound):
-        tracker = Petrels(3, 100, seed=1)
-        for _ in range(1200):
-            observed = None if observed_share == 1 else rng.random(100) < observed_share
-            x = column(rng, planted)
-            a, residual = tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
-        assert largest_sine(planted, tracker.U) < bound
-        assert np.linalg.norm(residual) < 100 * bound
-        assert a.shape == (3,)
-        assert observed is None or not residual[~observed].any()
-
-    @pytest.mark.parametrize("observed_share", [1.0, 0.3])
-    def test_follows_a_rotating_subspace(self, rng, planted, observed_share):
-        follow_rotation(
-            Petrels(3, 100, seed=1), rng, planted, lambda B: (column(rng, B), rng.random(100) < observed_share)
-        )
-
     @pytest.mark.parametrize(("forgetting", "observed_share"), [(1.0, 1.0), (0.9, 0.5)])
     def test_every_row_is_weighted_least_squares(self, rng, forgetting, observed_share):
         """Each row of the basis against its dense normal equations, first basis included."""
@@ -156,9 +223,6 @@ class TestIncrementalRobustPCA:
         assert (ones == 1).all()
         assert weights.min() > 0
         assert weights.max() <= 1
-
-    def test_follows_a_rotating_subspace(self, rng, planted):
-        follow_rotation(IncrementalRobustPCA(3, 100, seed=1), rng, planted, lambda B: (column(rng, B),))
 
     def test_with_weights_one_it_is_the_svd_of_the_columns(self, rng):
         """Four columns, rank four: nothing is cut off, and the eigenspace is that of the weighted sum of squares."""
