@@ -57,7 +57,7 @@ def test_finds_a_static_subspace(rng, planted, make, outliers, columns, observed
     [
         (partial(Grouse, rule="greedy"), 0, 1.0),
         (partial(Grouse, rule="greedy"), 0, 0.3),
-        (partial(Grouse, step=0.02, rule="constant"), 0, 0.3),
+        (partial(Grouse, step=0.006, rule="constant"), 0, 0.3),
         (Grasta, 0.1, 1.0),
         (partial(Grasta, constant_step=0.02, admm_iterations=(20, 20)), 0.1, 1.0),
         (Petrels, 0, 1.0),
