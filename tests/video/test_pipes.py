@@ -113,7 +113,6 @@ def test_raw_frames_in_a_file(tmp_path, frames):
     with open_source(tmp_path / "frames.raw", raw=RAW) as source:
         assert source.name == f"file '{tmp_path / 'frames.raw'}'"
         np.testing.assert_array_equal([frame.image for frame in source], frames)
-
     for spec, words in (
         ("0", "^raw frames come from a pipe or a file, got '0'$"),
         (".", "^file '.' .*: Is a directory$"),

@@ -187,13 +187,8 @@ def test_pictures_have_the_sound_and_masks_none(tmp_path):
     with open_source(source) as opened:
         sinks = create_sinks(tmp_path / "out", views, opened)
         run(sinks, opened)
-    assert {sink.path.stem for sink in sinks if sounds(sink.path)} == {
-        "foreground",
-        "cutout",
-        "overlay",
-        "contours",
-        "panel",
-    }
+    with_sound = [sink.path.stem for sink in sinks if sounds(sink.path)]
+    assert with_sound == ["foreground", "cutout", "overlay", "contours", "panel"]
 
 
 @pytest.mark.parametrize(("fps", "kept"), [(float(RATE), True), (RATE * 2, False)])
