@@ -87,7 +87,7 @@ def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.nd
 
 
 def add_bar(image: np.ndarray, words: Sequence[str], scale: float) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with a black bar below that holds the words, in one or more lines.
+    """Return a picture, (h, w, 3) uint8, with the words in a black bar below, in one or more lines.
 
     Equal word lengths give an equal height of the bar, because spaces are as wide as digits.
     """

@@ -216,7 +216,7 @@ def test_raw_frames_are_the_bytes_of_the_view_with_a_hint_for_ffmpeg(tmp_path, f
     path = tmp_path / "out"
     with RawStreamSink(Outlet(os.open(path, os.O_CREAT | os.O_WRONLY)), "cutout", Fraction(30000, 1001)) as sink:
         feed(sink, frames[:2])
-        with pytest.raises(SinkError, match=r"^standard output holds shapes \(32, 48, 4\), frame in000001 has \(16, "):
+        with pytest.raises(SinkError, match=r"has frames of shape \(32, 48, 4\), frame in000001 has \(16, "):
             feed(sink, frames[:1, :16])
     assert path.stat().st_size == 2 * HEIGHT * WIDTH * 4
     assert caplog.messages == [

@@ -45,7 +45,7 @@ class Outlet:
                 left = left[os.write(self._descriptor, left) :]
         except BrokenPipeError:
             self._gone = True
-            raise ReaderGoneError("nobody reads standard output any more") from None
+            raise ReaderGoneError("the reader closed standard output") from None
         except OSError as error:
             self._gone = True
             raise SinkError(f"standard output cannot be written: {error.strerror or error}") from None
@@ -78,7 +78,7 @@ class StreamSink(Sink):
         """Raise SinkError if the image has another shape than the first."""
         self._shape = self._shape or image.shape
         if image.shape != self._shape:
-            raise SinkError(f"standard output holds shapes {self._shape}, frame {frame.name} has {image.shape}")
+            raise SinkError(f"standard output has frames of shape {self._shape}, frame {frame.name} has {image.shape}")
 
 
 class RawStreamSink(StreamSink):

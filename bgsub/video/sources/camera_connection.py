@@ -98,7 +98,7 @@ class NetworkCapture:
 
     @property
     def excess(self) -> str:
-        """What the camera sent too much of, so that it was cut off; empty if nothing."""
+        """Why the camera was cut off, if it sent too much; otherwise empty."""
         return self._stream.excess if self._stream is not None else ""
 
     def read(self) -> tuple[np.ndarray | None, int]:

@@ -1,4 +1,4 @@
-"""Whether a video file is as long as its header says: AVI, Matroska, MP4 and GIF tell it exactly."""
+"""Whether a video file is as long as its header says: AVI, Matroska, MP4 and GIF give it exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 
 
 def is_cut(path: Path) -> bool:
-    """Return whether bytes are missing at the end of a file; False for kinds of files that do not tell."""
+    """Return whether bytes are missing at the end of a file; False for other kinds of files."""
     with path.open("rb") as file:
         begin, size = file.read(12), path.stat().st_size
         if _is_avi(begin):

@@ -203,7 +203,7 @@ def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     result = []
     for path in paths:
         if not isinstance(path, (str, os.PathLike)):
-            raise ParameterError(f"a list of images holds paths, got {type(path).__name__}; frames go as one array")
+            raise ParameterError(f"a list of images needs paths, got {type(path).__name__}; pass frames as one array")
         result.append(Path(path))
     if not result:
         raise SourceError("the list of images is empty")

@@ -44,9 +44,7 @@ class RawFormat:
         """Parse a text such as ``640x480:bgr24@25`` or ``1920x1080:gray@30000/1001``."""
         match = _SYNTAX.fullmatch(text)
         if match is None:
-            raise ParameterError(
-                f"raw frames are told by size, pixel format and rate as in 640x480:bgr24@25, got '{text}'"
-            )
+            raise ParameterError(f"raw frames need size, pixel format and rate as in 640x480:bgr24@25, got '{text}'")
         if match["pixels"] not in PIXELS:
             hint = did_you_mean(match["pixels"], PIXELS)
             raise ParameterError(f"raw frames are of {', '.join(PIXELS)}, got '{match['pixels']}'{hint}")

@@ -16,7 +16,7 @@ from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, numbe
 from bgsub.video.sources.file_end import has_counted_frames, is_cut
 from bgsub.video.timecode import Part, Timecode
 
-# The number of frames in a header is the duration times the frame rate, rounded, or what an editor left there.
+# The number of frames in a header is the duration times the frame rate, rounded, or a value that an editor left there.
 _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
 # Frames that are tried for a good one when a file is opened.
 _PROBED = 100
