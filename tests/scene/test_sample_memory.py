@@ -16,7 +16,7 @@ EVERY = sample_memory._EVERY
 RATE, BELIEF, FULL = F(1 / 16), F(0.5), F(255)  # exact in binary, so that twins round equally
 
 sizes = settings(max_examples=25, deadline=None)
-shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 2, 3, 4])}
+shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 3])}
 
 
 def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5):

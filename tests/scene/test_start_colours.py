@@ -36,7 +36,7 @@ def naive_counts(frames, limits, q=3):
     return kept
 
 
-@given(channels=st.sampled_from([1, 2, 3]), stretch=st.booleans(), seed=st.integers(0, 99))
+@given(channels=st.sampled_from([1, 3]), stretch=st.booleans(), seed=st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
 def test_count_colours_equals_its_twin(channels, stretch, seed):
     rng = np.random.default_rng(seed)

@@ -120,17 +120,14 @@ def locked(tree, monkeypatch):
     return tree
 
 
-def test_named_file_without_permission(locked):
+def test_files_without_permission(locked, caplog):
     with says(SourceError, "'locked.mp4' cannot be read: Permission denied"):
         find_inputs(["v2.mp4", "locked.mp4"])
     with says(SourceError, f"'{'x' * 300}' cannot be read: File name too long"):
         find_inputs(["x" * 300])
-
-
-def test_matched_file_without_permission(locked, caplog):
-    assert found(locked, "*") == ["locked.mp4", "v2.mp4", "v10.mp4"]  # it fails at its turn
-    assert caplog.messages == ["folder 'locked' cannot be read and is left out: Permission denied"]
-    assert found(locked, ".") == ["locked.mp4", "v2.mp4", "v10.mp4"]
+    for pattern in ("*", "."):
+        assert found(locked, pattern) == ["locked.mp4", "v2.mp4", "v10.mp4"]  # it fails at its turn
+    assert "folder 'locked' cannot be read and is left out: Permission denied" in caplog.messages
 
 
 def test_results_of_a_batch_are_no_sources(tree):
@@ -139,11 +136,15 @@ def test_results_of_a_batch_are_no_sources(tree):
     assert found(tree, "out/**") == ["out/own.mkv"]
 
 
-def test_targets_follow_the_common_folder(tree):
+def test_targets_follow_the_common_folder_and_are_kept(tree):
     below = {"sub/deep/w.avi": "sub/deep/w", "sub/seq": "sub/seq"}
     assert targets(tree, "**") == {"v2.mp4": "v2", "v10.mp4": "v10", **below}
     assert targets(tree, "sub/**") == {"sub/deep/w.avi": "deep/w", "sub/seq": "seq"}
     assert targets(tree, "sub/seq") == {"sub/seq": "seq"}
+    known = {source.state.path: "v2" for source in find_inputs([tree / "v2.mp4"])}
+    make(tree, "v2.avi", "sub/v2.mp4")
+    chosen = targets(tree, "v2.mp4", "v2.avi", "sub/v2.mp4", known=known)
+    assert chosen == {"v2.mp4": "v2", "v2.avi": "v2.avi", "sub/v2.mp4": "sub/v2"}
 
 
 @pytest.mark.parametrize(
@@ -164,11 +165,3 @@ def test_targets_are_separate_folders(tmp_path, names):
     assert len(chosen) == len(names)
     assert not [(a, b) for a in chosen for b in chosen if a is not b and b.startswith(a)]
     assert not {"./", "../", "manifest.jsonl/", "manifest.csv/", ".lock/", ".locked/"} & set(chosen)
-
-
-def test_source_keeps_its_target(tmp_path):
-    make(tmp_path, "a.mp4")
-    known = {source.state.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
-    make(tmp_path, "a.avi", "sub/a.mp4")
-    chosen = targets(tmp_path, "a.mp4", "a.avi", "sub/a.mp4", known=known)
-    assert chosen == {"a.mp4": "a", "a.avi": "a.avi", "sub/a.mp4": "sub/a"}
