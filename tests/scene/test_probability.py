@@ -67,12 +67,12 @@ def test_mask_decides_the_side(height, width, seed):
 
 
 @pytest.mark.parametrize(
-    ("options", "shake"), [({"scale": 0.5}, 2.0), ({"shadows": "merged", "min_area": 0.01, "median": 1}, 0)]
+    ("options", "shake"), [({"scale": 0.5}, 2.0), ({"median": 1}, 0), ({"shadows": "merged", "min_area": 0.01}, 2.0)]
 )
 def test_stream(options, shake):
     subtractor = BackgroundSubtractor(start_frames=15, **options)
     frames = list(
-        scene("lobby", size=(160, 120), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
+        scene("lobby", size=(320, 240), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
     )
     results = [subtractor.process(frame) for frame, _ in frames]  # maps are made after the last frame
     right, wrong = [], []
