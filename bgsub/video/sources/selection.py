@@ -10,8 +10,11 @@ from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.timecode import Part, Place, Selection
 
 
-def _of_source(name: str) -> Any:
-    return property(lambda self: getattr(self._source, name), lambda self, value: setattr(self._source, name, value))
+def _of_source(name: str, doc: str | None = None) -> Any:
+    doc = doc or getattr(FrameSource, name).__doc__
+    return property(
+        lambda self: getattr(self._source, name), lambda self, value: setattr(self._source, name, value), doc=doc
+    )
 
 
 class SelectedSource(FrameSource):
@@ -40,7 +43,7 @@ class SelectedSource(FrameSource):
     is_copyable = _of_source("is_copyable")
     is_retimed = _of_source("is_retimed")
     dropped = _of_source("dropped")
-    skipped = _of_source("skipped")
+    skipped = _of_source("skipped", "Number of frames that could not be read in the last iteration.")
 
     @property
     def fps(self) -> Fraction | None:
