@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 RIGHT = """
@@ -61,6 +63,7 @@ for only in bgsub.separate(3.5): pass
 """
 
 
+@pytest.mark.extras
 def test_mypy_finds_each_wrong_use(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(RIGHT + WRONG)

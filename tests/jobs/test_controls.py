@@ -155,9 +155,10 @@ def test_preview_ends_the_silence(clock, statistics):
     assert (statistics.is_silent, statistics.is_late, statistics.silence) == (False, False, 0)
 
 
-def test_rate_excludes_the_wait_for_kernels(clock, statistics, monkeypatch):
+def test_rate_excludes_the_wait_for_kernels(clock, monkeypatch):
     lost, rates = [0.0], []
     monkeypatch.setattr("bgsub.jobs.controls.compilation.waited", lambda: lost[0])
+    statistics = LiveStatistics(clock)
     for index in range(60):
         if index == 30:
             clock.now, lost[0] = clock.now + 1, lost[0] + 1

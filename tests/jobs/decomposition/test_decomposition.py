@@ -12,7 +12,6 @@ from bgsub import RobustPCA
 from bgsub._opencv import cv2
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
-from bgsub.jobs.decomposition.drawing import input_singular_values
 from bgsub.jobs.decomposition.frames import read_frame_masks, read_frames
 from bgsub.jobs.decomposition.matrices import read_matrix, read_matrix_mask
 from bgsub.jobs.decomposition.run import decompose
@@ -170,14 +169,16 @@ def test_matrix_masks(tmp_path):
         read_matrix_mask(tmp_path / "nan.npy", rows)
 
 
+@pytest.mark.extras
 def test_singular_values_of_the_input(monkeypatch):
+    drawing = pytest.importorskip("bgsub.jobs.decomposition.drawing", exc_type=ImportError)
     samples = samples_of(X)
     parts = decompose(samples, 2, iterations=3)
     expected = np.linalg.svd(X)[1]
-    np.testing.assert_allclose(input_singular_values(samples, parts), expected)
+    np.testing.assert_allclose(drawing.input_singular_values(samples, parts), expected)
     monkeypatch.setattr("bgsub.jobs.decomposition.drawing._SMALL_SIDE", 10)
     monkeypatch.setattr("bgsub.jobs.decomposition.drawing._MOST_VALUES", 5)
-    np.testing.assert_allclose(input_singular_values(samples, parts), expected[:5])
+    np.testing.assert_allclose(drawing.input_singular_values(samples, parts), expected[:5])
 
 
 @pytest.mark.parametrize("content", [b"", b"junk" * 99])
