@@ -114,7 +114,7 @@ def measure(stream: Stream) -> Memory:
     subtractor.clear()
     frame = frames[0]
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest value begins anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest value starts over
     before = resident("VmRSS")
     for frame in islice(frames.forth_and_back(), stream.frames):
         subtractor.apply(frame)

@@ -27,7 +27,7 @@ Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
 FOLDER, FILE = ".resume", "state"
-START_ANEW = "--overwrite starts anew"
+START_ANEW = "--overwrite starts over"
 
 _KIND = array_file.Kind("checkpoint", 7)
 _TYPES = {
@@ -125,7 +125,7 @@ class Checkpoints:
         self.start.write(self.path)
 
     def restart_later(self) -> None:
-        """Make a later run start anew, before incomplete outputs are finished."""
+        """Make a later run start over, before incomplete outputs are finished."""
         self.start.beginning.write(self.path)
 
     def remove(self) -> None:

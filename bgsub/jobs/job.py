@@ -71,7 +71,7 @@ class Job:
         Keep checkpoints in ``OUTPUT/.resume`` while the job runs, and continue there after an interruption. Do
         nothing if a run with the same options has finished all outputs.
     overwrite : bool
-        Replace outputs that exist; with `resume`, begin anew.
+        Replace outputs that exist; with `resume`, start over.
     checkpoint_seconds : float
         Least time between two checkpoints.
 

@@ -296,7 +296,7 @@ def _continue(
     except SinkError as error:
         if not start.frames:
             raise
-        logger.warning("%s; starting anew", error)
+        logger.warning("%s; starting over", error)
         return _begin(replace(job, overwrite=True), path, start.beginning, subtractor, make_sinks)
     if start.frames:
         logger.info("going on after %d frames", start.frames)
@@ -332,7 +332,7 @@ def _exists(target: Path) -> bool:
 def marked_unfinished(job: Job, source: FrameSource, targets: Sequence[Path]) -> Iterator[None]:
     """Mark the outputs of a job without `resume` as unfinished until `clear_mark` is called.
 
-    After a stop, a kill or a broken source, a later job with `resume` begins anew instead of taking its outputs for
+    After a stop, a kill or a broken source, a later job with `resume` starts over instead of taking its outputs for
     finished. Wrong input, which makes no outputs, leaves no mark. With `resume` the checkpoint is the mark.
     """
     if job.resume:

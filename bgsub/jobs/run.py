@@ -204,7 +204,7 @@ def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
     frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
-    where = f"goes on after {frames} frames" if frames else "begins anew"
+    where = f"goes on after {frames} frames" if frames else "starts over"
     return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 

@@ -142,7 +142,7 @@ class FrameFormat:
             return frame  # fast path
         frame = _some(frame)
         if not self.describes(frame):
-            begins = "; on_change='restart' begins anew with it" if self.origin == FrameFormat.origin else ""
+            begins = "; on_change='restart' starts over with it" if self.origin == FrameFormat.origin else ""
             raise ParameterError(
                 f"every frame must be like {self.origin}, {self.dtype} of shape {self.shape}, "
                 f"got {_type_of(frame)} of shape {frame.shape}{begins}"

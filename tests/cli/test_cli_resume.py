@@ -35,7 +35,7 @@ def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, numbe
     assert 70 <= saved < 120
     assert f"stopped after {saved} frames" in answer.err
     assert f"the same command goes on after {saved} frames" in answer.err
-    cli("run", *words, "--resume", "--rank", 2).refused("(--rank 3, now 2); --overwrite starts anew")
+    cli("run", *words, "--resume", "--rank", 2).refused("(--rank 3, now 2); --overwrite starts over")
     assert cli("run", *words, "--resume").code == 0
     assert saved_frames(tmp_path) == 0
 

@@ -136,7 +136,7 @@ def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
     part = dataclasses.replace(job, save=("mask.npz",), parameters={**PARAMETERS, "rank": 5})
     with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5; --save .*--overwrite"):
         run_job(part)
-    with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
+    with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts over"):
         run_job(dataclasses.replace(job, save=("mask", "overlay")))
     with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5\); --overwrite"):
         run_job(dataclasses.replace(job, parameters={**PARAMETERS, "rank": 5}))
@@ -215,20 +215,20 @@ def test_unsuitable_checkpoints_are_refused(inputs, tmp_path):
         ({"fps": 10.0}, "by other options .*--fps not given, now 10"),
         ({"source": str(inputs / "frames")}, "was made from .*frames"),
     ):
-        with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts anew"):
+        with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts over"):
             run_job(dataclasses.replace(job, **fields))
         assert content(output) == before
     (copy / "in000002.png").rename(copy / "in999999.png")
-    with pytest.raises(ParameterError, match=r"was made before .*frames.* was changed; --overwrite starts anew"):
+    with pytest.raises(ParameterError, match=r"was made before .*frames.* was changed; --overwrite starts over"):
         run_job(job)
     (copy / "in999999.png").rename(copy / "in000002.png")
     path = output / ".resume" / "state"
     state = Checkpoint.read(path)
     dataclasses.replace(state, sinks=state.sinks[:1]).write(path)
-    with pytest.raises(SourceError, match=r"no run can go on from .*--overwrite starts anew$"):
+    with pytest.raises(SourceError, match=r"no run can go on from .*--overwrite starts over$"):
         run_job(job)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts anew"):
+    with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts over"):
         run_job(job)
     interrupt(dataclasses.replace(job, fps=10.0, overwrite=True), 2)
 
@@ -239,7 +239,7 @@ def test_missing_partial_output_starts_anew(inputs, expected_outputs, tmp_path, 
     interrupt(job, EVERY + 2)
     (tmp_path / "mask.npz.partial").unlink()
     assert run_job(job).summary.resumed == 0
-    assert "starting anew" in caplog.text
+    assert "starting over" in caplog.text
     assert content(tmp_path) == expected_outputs("video")[1]
 
 
@@ -279,7 +279,7 @@ def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path):
 
         if not number:
             controls.quit()
-        with pytest.raises(StoppedError, match=r"begins anew|goes on after") as stopped:
+        with pytest.raises(StoppedError, match=r"starts over|goes on after") as stopped:
             run_job(job, controls=controls, watch=lambda _source, after=after: contextlib.nullcontext(after))
         summary = stopped.value.result.summary
         assert (summary.resumed, Checkpoint.read(tmp_path / ".resume" / "state").frames) == (resumed, summary.frames)

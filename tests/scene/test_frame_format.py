@@ -91,7 +91,7 @@ def test_warning_for_few_bits(largest, max_value, count, caplog):
 
 def test_frames_unlike_the_first_are_refused():
     frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
-    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' begins anew"
+    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' starts over"
     with pytest.raises(ParameterError, match=message):
         frames.check(np.zeros((4, 5), np.uint16))
     with pytest.raises(ParameterError, match=r"must lie in \[0, 1\], got 200; max_value says"):

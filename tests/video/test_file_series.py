@@ -31,7 +31,7 @@ def test_frames_and_times_go_on_from_file_to_file(paths):
         assert source.duration == pytest.approx(3.9)
         assert source.name == f"3 videos '{paths[0]}' to 'cam-11.avi'"
         assert label_of(source) == "cam"
-        for _ in range(2):  # each iteration begins anew
+        for _ in range(2):  # each iteration starts over
             frames = list(source)
             assert [frame.index for frame in frames] == list(range(39))
             assert [frame.name for frame in frames] == [f"{number:06d}" for number in range(39)]

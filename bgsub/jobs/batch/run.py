@@ -195,7 +195,7 @@ def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
         return None
     if difference or change:
         reason = f"the results were made {difference}" if difference else change
-        logger.info("%s: %s; starting anew", planned.source.path, reason)
+        logger.info("%s: %s; starting over", planned.source.path, reason)
         return None
     outcome = record.get("result", {})
     if not all((target / name).exists() for name in outcome.get("outputs", [])):

@@ -108,7 +108,7 @@ def _try(task: Task, jobs: int, is_cancelled: IsCancelled) -> Outcome:
         try:
             return _attempt(task, folder, is_cancelled, goes_on=True)
         except _CannotContinue as error:  # the batch removes the folder later: another attempt may be alive in it
-            logger.warning("%s; starting anew", error)
+            logger.warning("%s; starting over", error)
     return _attempt(task, new_attempt(target), is_cancelled)
 
 

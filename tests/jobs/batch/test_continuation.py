@@ -111,8 +111,8 @@ def test_batch_continues_inside_a_file(videos, tmp_path, expected, monkeypatch, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("source", "was changed; starting anew"),
-        ("options", "by other options (--every 2, now 1); starting anew"),
+        ("source", "was changed; starting over"),
+        ("options", "by other options (--every 2, now 1); starting over"),
         ("output", "'{output}/v1/mask.mkv' cannot be continued"),
         ("in use", "another run with --resume works in '{output}/v1'"),
     ],
