@@ -10,8 +10,12 @@ References
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bgsub.errors import DependencyError
@@ -31,7 +35,7 @@ except ImportError as error:
         f"apt-get install libgl1 libglib2.0-0; without, and without root: {installing('opencv-python-headless')}"
     ) from None
 
-__all__ = ["cv2", "installing", "out_of_umat", "to_umat"]
+__all__ = ["cv2", "installing", "out_of_umat", "quiet", "to_umat"]
 
 
 def out_of_umat(image: Any) -> Any:
@@ -42,3 +46,33 @@ def out_of_umat(image: Any) -> Any:
 def to_umat(image: Any, into: Any = None) -> Any:
     """Return an array as a `cv2.UMat`; fills `into` if its size and type match, as OpenCV does."""
     return cv2.copyTo(cv2.UMat(image), None, into)
+
+
+# OpenCV 5 moved the functions.
+_log = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging
+_SILENT = 0
+
+_lock = threading.Lock()
+_blocks = 0
+_level = _SILENT
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence OpenCV's log inside the block; blocks nest, also across threads; ``OPENCV_LOG_LEVEL`` switches it off."""
+    global _blocks, _level  # noqa: PLW0603 - the level belongs to the process
+    if "OPENCV_LOG_LEVEL" in os.environ:
+        yield
+        return
+    with _lock:
+        if _blocks == 0:
+            _level = _log.getLogLevel()
+            _log.setLogLevel(_SILENT)
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            if _blocks == 0:
+                _log.setLogLevel(_level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -87,6 +87,17 @@ def import_optional(package: str, message: str) -> ModuleType:
     except ImportError as error:
         is_missing = isinstance(error, ModuleNotFoundError) and package.startswith(str(error.name))
         raise DependencyError(message if is_missing else f"{message} ({error})") from None
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
+    """Raise `ParameterError` unless a value is one of the allowed ones."""
+    if value not in allowed:
+        raise ParameterError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -34,39 +34,19 @@ EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter and its allowed values.
+    """One parameter and its allowed values."""
 
-    Attributes
-    ----------
-    default : int, float, str, bool or None
-        None means derived, as `help` says.
-    help : str
-        One line for the command line and the documentation.
-    kind : type
-        int, float, str or bool.
-    low, high, is_open, may_be_infinite : float, float, bool, bool
-        Range of a number: whether the ends are excluded and infinity is included.
-    choices : tuple of str
-        Allowed words, for a number in addition to its range.
-    symbol : str
-        Name in the paper.
-    live : bool
-        Whether `BackgroundSubtractor.tune` may change it.
-    of_bool : tuple of str
-        The words for False and True.
-    """
-
-    default: Any
-    help: str
-    kind: type = float
-    low: float = -math.inf
+    default: Any  # None means derived, as `help` says
+    help: str  # one line for the command line and the documentation
+    kind: type = float  # int, float, str or bool
+    low: float = -math.inf  # range of a number ...
     high: float = math.inf
-    is_open: bool = False
+    is_open: bool = False  # ... without its ends
     may_be_infinite: bool = False
-    choices: tuple[str, ...] = ()
-    symbol: str = ""
-    live: bool = False
-    of_bool: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # allowed words, for a number in addition to its range
+    symbol: str = ""  # name in the paper
+    live: bool = False  # whether `BackgroundSubtractor.tune` may change it
+    of_bool: tuple[str, ...] = ()  # the words for False and True
 
     @property
     def allowed(self) -> str:
@@ -168,7 +148,7 @@ class SubspaceParameters(_Parameters):
     gradient_carry: GradientCarry = _parameter(
         "model", "carry the gradient to the new point by its second-order model or unchanged"
     )
-    subset: int = _parameter(4000, "pixels used for the coefficients", 1)
+    subset: int = _parameter(1000, "entries used for the coefficients", 1)
     random_state: int = _parameter(0, "seed of the pixel subset", 0)
 
 
@@ -183,6 +163,7 @@ class TrackerParameters(SubspaceParameters):
         symbol="mu",
     )
     forgetting: float | Auto = _parameter("auto", "weight of the newest vector", 0, 1, is_open=True, symbol="w")
+    subset: int = _parameter(4000, "entries used for the coefficients", 1)
     max_rank: int = _parameter(10, "the largest rank that rank='auto' may find", 1)
 
 
@@ -200,11 +181,7 @@ class SegmenterParameters(_Parameters):
     noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
     median: int = _parameter(5, "side of the majority filter in pixels; 1 disables it", 1, 31, live=True)
     neighbours: int = _parameter(
-        1,
-        "radius in pixels in which a moving background is recognised; 0 disables it and its memory",
-        0,
-        5,
-        live=True,
+        1, "radius in pixels in which a moving background is recognised; 0 disables it and its memory", 0, 5, live=True
     )
     shadows: Literal["on", "off", "merged"] | bool = _parameter(
         "on",

@@ -19,8 +19,8 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.metrics import MOVING, OUTSIDE, STATIC, UNKNOWN
-from bgsub.evaluation.sequences import Labelled, SceneSequence, numbered
-from bgsub.synthetic.scenes import scene
+from bgsub.evaluation.sequences import numbered
+from bgsub.synthetic.scenes import Scene, scene
 from bgsub.video.sources.images import read_image
 
 
@@ -33,6 +33,7 @@ class Moment:
     frame: np.ndarray  # (h, w, 3) BGR or (h, w), uint8 or uint16
     truth: np.ndarray | None  # (h, w), uint8, in the codes of changedetection.net; None where it is not scored
     seed: int
+    index: int = 0  # of the frame in the stream
 
     @property
     def rng(self) -> np.random.Generator:
@@ -86,6 +87,16 @@ def lamp(moment: Moment, gains: tuple[float, float, float]) -> Moment:
     if moment.frame.ndim == 2:
         return moment.with_levels(moment.levels * (1 + share * np.float32(np.mean(gains) - 1)))
     return moment.with_levels(moment.levels * (1 + share[:, np.newaxis] * (np.array(gains, np.float32) - 1)))
+
+
+def start_light(moment: Moment, times: tuple[int, ...], gains: tuple[float, ...]) -> Moment:
+    """Change the gain during the first frames: piecewise linear between `times`, in frames."""
+    return moment.with_levels(moment.levels * np.float32(np.interp(moment.index, times, gains)))
+
+
+def flicker(moment: Moment, swing: float) -> Moment:
+    """Change the gain at random by at most `swing` from frame to frame, as lamps do."""
+    return moment.with_levels(moment.levels * np.float32(1 + swing * moment.rng.uniform(-1, 1)))
 
 
 # -- camera -----------------------------------------------------------------------------------------------------------
@@ -247,6 +258,31 @@ def _composed(moment: Moment, background: np.ndarray) -> Moment:
 # -- sequences --------------------------------------------------------------------------------------------------------
 
 
+class SceneSequence:
+    """A synthetic scene as a labelled sequence, whose frames are numbered from 1 and all scored."""
+
+    roi: np.ndarray | None = None
+
+    def __init__(self, scene: Scene) -> None:
+        self.name = scene.name
+        self._scene = scene
+        self._latest: tuple[int, np.ndarray | None] = (0, None)
+
+    def __len__(self) -> int:
+        return len(self._scene)
+
+    def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield number and picture of all frames in order."""
+        for number, (frame, mask) in enumerate(self._scene, start=1):
+            self._latest = (number, mask)
+            yield number, frame
+
+    def truth(self, number: int) -> np.ndarray | None:
+        """Return the mask of a frame, (h, w), uint8."""
+        latest, mask = self._latest
+        return mask if latest == number else self._scene[number - 1][1]
+
+
 class Derived:
     """A labelled sequence, transformed while it is read; every pass over its frames gives the same.
 
@@ -255,7 +291,7 @@ class Derived:
 
     roi: np.ndarray | None = None
 
-    def __init__(self, sequence: Labelled, name: str, transform: Transform, seed: int = 0, every: int = 1) -> None:
+    def __init__(self, sequence: Any, name: str, transform: Transform, seed: int = 0, every: int = 1) -> None:
         self.name = name
         self._sequence, self._transform, self._seed, self._every = sequence, transform, seed, every
         self._latest: tuple[int, np.ndarray | None] | None = None
@@ -279,19 +315,19 @@ class Derived:
     def _originals(self) -> Iterator[Moment]:
         tick, has_begun = 0, False
         roi = self._sequence.roi
-        for number, frame in islice(self._sequence.frames(), 0, None, self._every):
+        for index, (number, frame) in enumerate(islice(self._sequence.frames(), 0, None, self._every)):
             truth = self._sequence.truth(number)
             if truth is not None and roi is not None:
                 truth = np.where(roi, truth, OUTSIDE).astype(np.uint8)
             has_begun = has_begun or truth is not None
-            yield Moment(number, tick, frame, truth, self._seed)
+            yield Moment(number, tick, frame, truth, self._seed, index)
             tick += has_begun
 
 
 class Recording:
     """The first `count` frames of a labelled sequence, or all, in memory."""
 
-    def __init__(self, sequence: Labelled, count: int | None = None) -> None:
+    def __init__(self, sequence: Any, count: int | None = None) -> None:
         self.name, self.roi = sequence.name, sequence.roi
         self._frames: dict[int, np.ndarray] = {}
         self._truths: dict[int, np.ndarray | None] = {}
@@ -323,6 +359,10 @@ CONDITIONS: dict[str, Transform] = {
     "gamma": each(light, gamma=0.7),
     "ramp": each(ramp, 0.25),
     "lamp": each(lamp, (1.1, 1.3, 1.5)),
+    "flicker": each(flicker, 0.1),
+    "start-step": each(start_light, (29, 30), (1.0, 1.35)),
+    "start-bump": each(start_light, (30, 37, 45), (1.0, 1.45, 1.0)),
+    "start-fade": each(start_light, (20, 50), (1.0, 0.6)),
     "shake1": each(shake, 1),
     "shake2": each(shake, 2),
     "shake4": each(shake, 4),
@@ -358,14 +398,14 @@ SCENES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def derive(sequence: Labelled, name: str, seed: int = 0) -> Derived:
+def derive(sequence: Any, name: str, seed: int = 0) -> Derived:
     """Return a labelled sequence under one of `CONDITIONS`; the same seed gives the same frames."""
     if name not in CONDITIONS:
         raise ParameterError(f"condition must be one of {', '.join(CONDITIONS)}, got {name!r}")
     return Derived(sequence, f"{sequence.name} {name}", CONDITIONS[name], seed, EVERY.get(name, 1))
 
 
-def transplant(sequence: Labelled, background: str | Path, count: int | None = None) -> Derived:
+def transplant(sequence: Any, background: str | Path, count: int | None = None) -> Derived:
     """Put the moving objects of a labelled sequence in front of the (first) pictures of a folder."""
     pictures = [read_image(path) for path in list(numbered(Path(background)).values())[:count]]
     return Derived(sequence, f"{sequence.name} transplant", partial(in_front, background=pictures))

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conditions import derive
+from conditions import SceneSequence, derive
 
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.evaluation.metrics import MOVING, STATIC, Confusion, confusion
-from bgsub.evaluation.sequences import SceneSequence
 from bgsub.evaluation.sheet import error_image
 from bgsub.synthetic import scene
 

@@ -24,7 +24,7 @@ import numpy as np
 
 import bgsub
 from bgsub._opencv import cv2
-from bgsub.video.text_overlay import add_label
+from bgsub.video.views import add_label
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "docs"))
@@ -35,6 +35,7 @@ WINDOW_TOOLS = ("Xvfb", "xdotool", "import")
 MOST = 150_000  # bytes of a picture
 PAST_THE_START = 30  # seconds of a live run
 BGSUB = [sys.executable, "-m", "bgsub"]
+CAMERA = [sys.executable, "-u", str(ROOT / "scripts" / "serve_camera.py")]
 
 
 class CannotError(Exception):
@@ -110,7 +111,7 @@ def files_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], n
     yield "panel", lambda: frame_of("out/panel.mp4", busiest("out/mask.mkv"))
     yield "summary", lambda: screenshot(Path("events/summary.html").resolve().as_uri(), 700)
     yield "clips", lambda: tiles(*((path.name, cv2.imread(str(path))) for path in sorted(Path("clips").glob("*.jpg"))))
-    yield "worst", lambda: cv2.imread("worst.png")
+    yield "worst", lambda: screenshot(Path("worst.html").resolve().as_uri(), 560)
 
 
 def live_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
@@ -128,19 +129,7 @@ def python_pictures(names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], n
     yield "tune", lambda: tiles(("by default", busy.mask), ("threshold=0.2", names["strict_mask"]))
 
 
-def matrices_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    yield (
-        "plot",
-        lambda: cv2.resize(cv2.imread("parts/decomposition.png"), None, fx=0.7, fy=0.7, interpolation=cv2.INTER_AREA),
-    )
-
-
-PICTURES = {
-    "tutorial-files": files_pictures,
-    "tutorial-live": live_pictures,
-    "tutorial-python": python_pictures,
-    "howto-matrices": matrices_pictures,
-}
+PICTURES = {"tutorial-files": files_pictures, "tutorial-live": live_pictures, "tutorial-python": python_pictures}
 
 
 # --- windows and browsers ---------------------------------------------------------------------------------------------
@@ -166,10 +155,14 @@ def screenshot(address: str, height: int, ready: Callable[[Any], None] | None = 
 
 
 @contextmanager
-def running(*words: str, **environment: str) -> Iterator[str]:
-    """Run a command of bgsub until the end of the block; yield the address that it prints, or an empty string."""
+def running(program: list[str], *words: str, **environment: str) -> Iterator[str]:
+    """Run a program until the end of the block; yield the address that it prints, or an empty string."""
     process = subprocess.Popen(
-        [*BGSUB, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment}
+        [*program, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
     )
     try:
         assert process.stdout is not None
@@ -187,10 +180,7 @@ def page_of_a_run() -> np.ndarray:
         page.wait_for_function("() => document.images[0]?.naturalWidth > 0", timeout=120_000)
         page.wait_for_timeout(PAST_THE_START * 1000)
 
-    with (
-        running("camera", "--scene", "street") as camera,
-        running("live", camera, "--no-window", "--serve", "0") as page,
-    ):
+    with running(CAMERA) as camera, running(BGSUB, "live", camera, "--no-window", "--serve", "0") as page:
         return screenshot(page, 560, ready)
 
 
@@ -204,7 +194,7 @@ def window() -> np.ndarray:
     try:
         assert screen.stdout is not None
         display = f":{screen.stdout.readline().strip()}"
-        with running("camera", "--scene", "street") as camera, running("live", camera, DISPLAY=display):
+        with running(CAMERA) as camera, running(BGSUB, "live", camera, DISPLAY=display):
             return _picture_of_the_window({**os.environ, "DISPLAY": display})
     finally:
         screen.terminate()

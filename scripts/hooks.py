@@ -18,6 +18,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import click
 import numpy as np
@@ -118,7 +119,8 @@ def run(address: str, case: str, seconds: float) -> tuple[Watch, int, TimedSink 
 @click.option("--size", default="320x240", show_default=True, metavar="WxH")
 def main(seconds: float, rounds: int, fps: float, size: str) -> None:
     logging.disable(logging.WARNING)
-    command = [sys.executable, "-u", "-m", "bgsub", "camera", "--scene", "street", "--size", size, "--fps", str(fps)]
+    script = str(Path(__file__).with_name("serve_camera.py"))
+    command = [sys.executable, "-u", script, "--size", *size.split("x"), "--fps", str(fps)]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as camera:
         try:
             address = camera.stdout.readline().split(" at ")[1].split()[0]

@@ -13,16 +13,18 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import numpy as np
+from serve_camera import age, read_stamp
 
 from bgsub import BackgroundSubtractor
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.loopback_camera import age, read_stamp
 from bgsub.video import CameraSource
 
+SERVE = Path(__file__).with_name("serve_camera.py")
 OLD = 500  # ms, reached by one picture in a hundred
 GROWTH = 64  # MiB
 
@@ -66,7 +68,7 @@ def memory() -> float:
 @click.option("--size", default="320x240", show_default=True, metavar="WxH")
 def main(seconds: float, cut_every: float, fps: float, size: str) -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
-    command = [sys.executable, "-u", "-m", "bgsub", "camera", "--stamp", "--size", size]
+    command = [sys.executable, "-u", str(SERVE), "--stamp", "--scene", "lobby", "--size", *size.split("x")]
     command += ["--fps", str(fps), "--cut-every", str(cut_every)]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as camera:
         try:

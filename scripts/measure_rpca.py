@@ -23,10 +23,9 @@ SURROGATES = ("lp", "log", "atan")
 @click.option("--size", default=400, show_default=True, help="m = n.")
 @click.option("--seeds", default=3, show_default=True, help="Matrices per cell; the median error counts.")
 @click.option("--observed", default=1.0, show_default=True, help="Share of the entries that are observed.")
-@click.option("--conjugate", default="hestenes-stiefel", show_default=True)
 @click.option("--quality", type=click.Choice(QUALITIES), default="paper", show_default=True)
 @click.option("--float32", is_flag=True, help="Compute in float32.")
-def main(size: int, seeds: int, observed: float, conjugate: str, quality: str, float32: bool) -> None:
+def main(size: int, seeds: int, observed: float, quality: str, float32: bool) -> None:
     """Print the table."""
     click.echo(f"{'k/m, outlier share':20s}" + "".join(f"{name:>24s}" for name in SURROGATES))
     for rank_share, outlier_share in CELLS:
@@ -38,7 +37,7 @@ def main(size: int, seeds: int, observed: float, conjugate: str, quality: str, f
                 X, L, _, mask = low_rank_plus_sparse(
                     size, size, rank, outlier_share, seed=seed, observed_share=observed
                 )
-                model = RobustPCA(rank=rank, surrogate=surrogate, quality=quality, conjugate=conjugate)
+                model = RobustPCA(rank=rank, surrogate=surrogate, quality=quality)
                 begin = time.perf_counter()
                 model.fit(X.astype(np.float32) if float32 else X, observed=mask)
                 seconds.append(time.perf_counter() - begin)

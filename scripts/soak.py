@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+import av
 import click
 import numpy as np
 import psutil
@@ -156,33 +157,39 @@ def by_python(street: Street, count: int) -> tuple[list[np.ndarray], Watch, floa
 
 def by_command_line(street: Street, count: int, folder: Path) -> tuple[list[np.ndarray], Watch, float, int]:
     """Do as `by_python` by way of ``bgsub run``, frames and masks through pipes."""
-    height, width = street.frames.shape[1:3]
     model, error = folder / "end.npz", folder / "error.txt"
-    command = [sys.executable, "-m", "bgsub", "run", "-", "--raw", f"{width}x{height}:bgr24@25", "-q"]
-    command += ["-o", "-", "--save", "mask.raw", "--save-model", str(model)]
+    command = [sys.executable, "-m", "bgsub", "run", "-", "-q"]
+    command += ["-o", "-", "--save", "mask", "--save-model", str(model)]
     with (
         error.open("w") as messages,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages) as program,
     ):
         watch, masks = Watch(program.pid, count), []
         threading.Thread(target=feed, args=(street.stream(count), program.stdin), daemon=True).start()
-        for i in range(count):
+        with av.open(program.stdout) as video:
             begin = time.perf_counter()
-            mask = program.stdout.read(height * width)
-            if len(mask) < height * width:
-                raise SystemExit(f"the masks end at frame {i}: {error.read_text()}")
-            watch.frame(time.perf_counter() - begin)
-            if i >= count - len(street.frames):
-                masks.append(np.frombuffer(mask, np.uint8).reshape(height, width))
+            for i, frame in enumerate(video.decode(video=0)):
+                watch.frame(time.perf_counter() - begin)
+                if i >= count - len(street.frames):
+                    masks.append(frame.to_ndarray())
+                begin = time.perf_counter()
+        if i < count - 1:
+            raise SystemExit(f"the masks end at frame {i}: {error.read_text()}")
     if program.returncode:
         raise SystemExit(f"exit code {program.returncode}: {error.read_text()}")
     return masks, watch, drift_of(BackgroundSubtractor.load(model)), 0
 
 
 def feed(frames: Iterator[np.ndarray], pipe: IO[bytes]) -> None:
-    with pipe:
+    with pipe, av.open(pipe, "w", format="matroska") as video:
+        stream = None
         for frame in frames:
-            pipe.write(frame.tobytes())
+            if stream is None:
+                stream = video.add_stream("ffv1", rate=25)
+                stream.height, stream.width, stream.pix_fmt = *frame.shape[:2], "bgr0"
+            video.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="bgr24")))
+        if stream is not None:
+            video.mux(stream.encode())
 
 
 @click.command(help=__doc__)

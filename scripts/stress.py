@@ -92,7 +92,7 @@ def _score_row(row: Row, runs: list[Run]) -> list[Score | None]:
     is_deep = next(sequence.frames())[1].dtype != np.uint8
     every = 1 if row.folder is None else EVERY.get(row.condition, 1)
     return [
-        None if is_deep and run.method != "bgsub" else evaluate(sequence, run.make(every), name=run.label)
+        None if is_deep and run.method != "bgsub" else evaluate(sequence, run.make(every), name=run.label, online=True)
         for run in runs
     ]
 

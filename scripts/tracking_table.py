@@ -64,12 +64,7 @@ def main(directory: Path, mu: float, forgetting: float) -> None:
         row = []
         for rank in (1, 2, 5):
             tracker = SubspaceTracker(
-                rank,
-                mu=mu,
-                forgetting=forgetting,
-                metric=metric,
-                line_search=line_search,
-                gradient_carry=carry,
+                rank, mu=mu, forgetting=forgetting, metric=metric, line_search=line_search, gradient_carry=carry
             ).fit(start)
             residuals = []
             for n in sequence.scored:

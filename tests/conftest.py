@@ -20,12 +20,10 @@ ROOT = Path(__file__).parent
 STREAMS = (
     "attacks",
     "cli",
-    "docs/test_pictures.py",
     "docs/test_blocks.py",
     "jobs/batch",
     "jobs/test_jobs.py",
     "live",
-    "video/test_notebook.py",
     "test_examples.py",
     "test_readme.py",
 )

@@ -81,12 +81,6 @@ def retract(U, B, t):
     return q_factor(U + t * B)
 
 
-def exponential(U, B, t):
-    """The geodesic from U along B at time t."""
-    W, s, V = np.linalg.svd(B, full_matrices=False)
-    return U @ V.T @ np.diag(np.cos(t * s)) @ V + W @ np.diag(np.sin(t * s)) @ V
-
-
 # ---- rank-one update, section 5 ----------------------------------------------------------------------------------
 
 

@@ -193,14 +193,13 @@ class Ages:
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
-def solid(over):
-    """Return where a square of 4x4 is set, grown by two pixels; everything beyond the border is set."""
-    h, w = over.shape
-    padded = np.pad(over != 0, ((2, 1), (2, 1)), constant_values=True)
+def solid(strong):
+    """Return where squares of 4x4 inside of the image are set, grown by two pixels."""
+    h, w = strong.shape
     out = np.zeros((h, w), bool)
-    for i, j in np.ndindex(h, w):
-        if padded[i : i + 4, j : j + 4].all():  # the square from (i - 2, j - 2) on
-            out[max(i - 4, 0) : i + 4, max(j - 4, 0) : j + 4] = True
+    for i, j in np.ndindex(max(h - 3, 0), max(w - 3, 0)):
+        if strong[i : i + 4, j : j + 4].all():
+            out[max(i - 2, 0) : i + 6, max(j - 2, 0) : j + 6] = True
     return out
 
 
@@ -209,8 +208,8 @@ def deviation(x, l, scale):
     return np.rint(np.clip(127 * scale * (x.astype(float) - l.astype(float)), -127, 127)).astype(int)
 
 
-def cleared(x, l, memory, rate, belief, full, radius, samples, shares, over):
-    """Return the running shares of matching candidates, and the remaining candidates."""
+def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
+    """Return the running shares of matching candidates, and the candidates, 2 where they match."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
     w = x.shape[1]
     for i, j in zip(*np.nonzero(over), strict=True):
@@ -222,8 +221,20 @@ def cleared(x, l, memory, rate, belief, full, radius, samples, shares, over):
         share = shares[i, j] + rate * (full * found - shares[i, j])
         shares[i, j] = int(share + 0.5)
         if found and share > belief * full:
-            over[i, j] = 0
+            over[i, j] = 2
     return shares, over
+
+
+def cleared(over, reach, filled, tile):
+    """Return the candidates, 0 or 1, after those that match are outvoted or cleared; see the kernel."""
+    result = (over > 0).astype(np.uint8)
+    for i, j in zip(*np.nonzero(over == 2), strict=True):
+        r, t = i // tile, j // tile
+        top, left = max(r - reach, 0) * tile, max(t - reach, 0) * tile
+        around = over[top : (r + reach + 1) * tile, left : (t + reach + 1) * tile]
+        one, two = np.sum(around == 1), np.sum(around == 2)
+        result[i, j] = one >= two and one >= filled * around.size
+    return result
 
 
 def scrambled(frame, pixel):

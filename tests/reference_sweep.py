@@ -10,11 +10,11 @@ from reference_tracking import separate
 
 from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _engine_kernels
-from bgsub.scene._engine_kernels import CompareParams as KernelLook
-from bgsub.scene._engine_kernels import FrameArrays, Outputs
+from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import CompareParams as KernelLook
+from bgsub.scene._frame_kernels import Images
 from bgsub.scene.background import TrackedBackground
-from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
+from bgsub.scene.engine import SweepEngine
 from bgsub.scene.engine import SweepResult as EngineResult
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
@@ -42,14 +42,11 @@ class CompareParams:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The results of one sweep."""
+    """The results of one sweep; `picture` is not rounded."""
 
     V: np.ndarray
     e: np.ndarray
-    low_rank: np.ndarray
-    d: np.ndarray
-    limit: np.ndarray
-    over: np.ndarray
+    picture: np.ndarray
     products: np.ndarray
 
 
@@ -58,27 +55,32 @@ def numbers(m: int, block: int, period: int):
     return np.arange(m) // block % period
 
 
-def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: CompareParams) -> SweepResult:
-    """Step the blocks of number `turn` and compare a frame with ``V c``.
+def sweep(V, e, G, c, turn, everywhere, before, hidden, pixels, cost_scale, block, look: CompareParams) -> SweepResult:
+    """Step the blocks of number `turn` and show the background ``V c`` there, or everywhere.
 
-    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma, cost_scale (n,); `block` in entries. Where
-    `kept`, the background of the other blocks is that of the frame before.
+    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, cost_scale (n,); `block` in entries. The other
+    blocks keep the background before.
     """
     period = len(G)
     visited = numbers(len(V), block, period) == turn
     V = V + np.outer(visited * e, G[turn])
     low_rank = V @ c
-    if kept:
-        low_rank = np.where(visited, low_rank, look.scale * before)
+    top = look.top or np.inf
+    shown = np.clip(look.full * low_rank, 0 if look.top else -np.inf, top)
     r = look.scale * pixels - low_rank
     seen = np.repeat(1.0 - (hidden != 0), look.channels)
     s = np.repeat(cost_scale, look.channels)
     influence = period * visited * s * look.surrogate.influence(seen * r / s)
     cost = period * np.sum(visited * s**2 * look.surrogate.value(seen * r / s))
-    d = np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
-    limit = np.maximum(look.threshold, look.factor * sigma)
-    products = np.concatenate([V.T @ influence, [influence @ influence, cost, np.count_nonzero(d > limit)]])
-    return SweepResult(V, np.where(visited, influence, e), low_rank, d, limit, d > limit, products)
+    products = np.concatenate([V.T @ influence, [influence @ influence, cost]])
+    picture = np.where(visited | everywhere, shown, before)
+    return SweepResult(V, np.where(visited, influence, e), picture, products)
+
+
+def distances(pixels, picture, look):
+    """Return the joint residual of a frame and a background, (m,) both: (n,)."""
+    r = look.scale * (pixels.astype(float) - picture.astype(float))
+    return np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
 
 
 def settle(V, e, G, block, newest):
@@ -108,10 +110,10 @@ def projector(U):
 class Case:
     """A random model and frame for the kernel: n pixels, blocks of `block` pixels."""
 
-    def __init__(self, n, block, channels, dtype, k, period, seed, surrogate, kept=False, hides=False):
+    def __init__(self, n, block, channels, dtype, k, period, seed, surrogate, everywhere=False, hides=False):
         rng = np.random.default_rng(seed)
         m, full = n * channels, 255.0 if dtype == np.uint8 else 1.0
-        self.n, self.block, self.kept, self.k = n, block, kept, k
+        self.n, self.block, self.everywhere, self.k = n, block, everywhere, k
         V, e = rng.standard_normal((m, k)) / np.sqrt(k), 0.05 * rng.standard_normal(m)
         self.stack = np.full((k + 2, m + 5), 7, F)
         self.stack[:k, :m], self.stack[k, :m] = V.T, e
@@ -126,29 +128,36 @@ class Case:
         self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
         self.look = CompareParams(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
+    def limits(self):
+        """Return the limits as the kernels take them."""
+        look = self.look
+        return KernelLook(F(look.scale), (0,) * look.channels, F(look.full), F(look.top), *LIMITS)
+
+    def images(self):
+        """Return the frame and the previous background, with maps to fill."""
+        over, strong = np.full((2, self.n), 9, np.uint8)
+        return Images(self.pixels, self.before.copy(), self.sigma, over, strong)
+
     def result(self, *bands):
-        """Return stack, products, and d, picture, over of the kernel, run on bands that begin at these blocks."""
-        n, look, s = self.n, self.look, self.look.surrogate
-        stack, d, over = self.stack.copy(), np.full(n, -1, F), np.full(n, 9, np.uint8)
-        picture, products = np.zeros_like(self.pixels), np.full((-(-n // self.block), self.k + 3), 5.0)
+        """Return stack, products, and picture, over, strong of the kernel, run on bands that begin at these blocks."""
+        n, s, images = self.n, self.look.surrogate, self.images()
+        stack, products = self.stack.copy(), np.full((-(-n // self.block), self.k + 3), 5.0)
         cuts = [0, *(min(band * self.block, n) for band in bands), n]
         for begin, end in itertools.pairwise(cuts):
-            work = np.empty((3, look.channels * self.block), F)
+            work = np.empty((3, self.look.channels * self.block), F)
             visit = Visit(stack, self.G, self.c, self.period, self.turn)
-            frame = FrameArrays(self.pixels, self.sigma, self.cost_scale, self.hidden, self.before, self.kept)
-            limits = KernelLook(F(look.scale), (0,) * look.channels, F(look.full), F(look.top), *LIMITS)
-            cost, out = Cost(s.code, F(s.mu), F(s.p)), Outputs(d, picture, over)
-            _engine_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
-        return stack, products.sum(axis=0), d, picture, over
+            flags = self.cost_scale, self.hidden, self.everywhere
+            cost = Cost(s.code, F(s.mu), F(s.p))
+            _frame_kernels.sweep(begin, end, visit, cost, images, *flags, self.limits(), work, products)
+        return stack, products.sum(axis=0), images.picture, images.over, images.strong
 
     def expected(self):
         """Return the result of the dense twin."""
         m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
         hidden = self.hidden if self.hidden.size else np.zeros(self.n)
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
-        frame = self.kept, self.before.astype(float), hidden, self.pixels.astype(float)
-        scales = self.sigma.astype(float), self.cost_scale.astype(float)
-        return sweep(*model, *frame, *scales, self.block * self.look.channels, self.look)
+        frame = self.everywhere, self.before.astype(float), hidden, self.pixels.astype(float)
+        return sweep(*model, *frame, self.cost_scale.astype(float), self.block * self.look.channels, self.look)
 
 
 class SmallStep:
@@ -170,15 +179,18 @@ class SmallStep:
         )
 
 
-def tracked(frames, rank, one_pass=True, **parameters):
-    """Return a tracked background fitted to the first half of the frames, (n, h, w, c), and empty buffers."""
+def tracked(frames, rank, one_pass=True, sigma=0.02, **parameters):
+    """Return a tracked background fitted to the first half of the frames, (n, h, w, c), and an engine."""
     form = FrameFormat.of(frames[0])
-    background = TrackedBackground(form, SubtractorParameters(rank=rank, subset=400, **parameters))
+    given = SubtractorParameters(rank=rank, subset=400, **parameters)
+    engine = SweepEngine(form, rank, given.threads, np.full(form.shape[:2], sigma, F))
+    engine.set_limits(*LIMITS)
+    background = TrackedBackground(form, given, engine.block)
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
     _, _, components = np.linalg.svd(X, full_matrices=False)
-    background.tracker.initialise(components[:rank], X @ components[:rank].T)
+    background.initialise(components[:rank], X @ components[:rank].T)
     background.one_pass = one_pass
-    return background, FrameBuffers(form)
+    return background, engine
 
 
 def seen_by(frames, rank, one_pass, events=(), **parameters):
@@ -187,17 +199,16 @@ def seen_by(frames, rank, one_pass, events=(), **parameters):
     Events: pixels that are "hidden" in some frames, some "frozen" frames (the learning rate 0), a "fast" one, and one
     after which a part of the frame is "absorbed".
     """
-    background, buffers = tracked(frames, rank, one_pass, **parameters)
+    background, engine = tracked(frames, rank, one_pass, **parameters)
     h, w, _ = frames[0].shape
     part = np.zeros((h, w), np.uint8)
     part[h // 4 : h // 2 + 1, : w // 2 + 1] = 1
-    sigma = np.full((h, w), 0.02, F)
     for i, pixels in enumerate(frames[len(frames) // 2 :]):
-        buffers.turn()
-        hidden = part if "hidden" in events and i % 5 == 2 else None
-        compared = background.separate(FrameInput(pixels, hidden, sigma, *LIMITS), buffers)
-        assert compared.candidates == np.count_nonzero(buffers.over)
-        yield buffers.picture.astype(float), buffers.residual.copy(), buffers.over.copy()
+        engine.begin(pixels)
+        hidden = part.astype(np.uint16) if "hidden" in events and i % 5 == 2 else None
+        compared = background.separate(engine, hidden)
+        assert compared.candidates == np.count_nonzero(engine.over)
+        yield engine.picture.astype(float), engine.residual(), engine.over.copy()
         if not ("frozen" in events and i % 7 == 3):
             background.learn(compared.update, 0.3 if "fast" in events and i == 4 else None)
         if "absorbed" in events and i == len(frames) // 4:
@@ -218,37 +229,19 @@ def planted(shape, dtype, n, seed, directions=2):
 def small_blocks(monkeypatch, period, size=4000):
     """Make the engine visit blocks of some dozen pixels, in bands, one of `period` in every frame."""
     monkeypatch.setattr("bgsub.scene.background._PERIOD", period)
-    monkeypatch.setattr("bgsub.scene.background._SETTLED", period)
     monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", size)
     monkeypatch.setattr("bgsub.scene.engine._WORTH_A_THREAD", 60)
-
-
-def learned(monkeypatch, period, look=None):
-    """Return a background that has learned some frames fast, and the last frame.
-
-    `look` is called with the background between the pass over a frame and the step.
-    """
-    small_blocks(monkeypatch, period, 1000)
-    frames = planted((9, 16, 2), F, 40, 3, 3)
-    background, buffers = tracked(frames, 3)
-    for pixels in frames[20:]:
-        buffers.turn()
-        compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *LIMITS), buffers)
-        if look is not None:
-            look(background)
-        background.learn(compared.update, 0.3)
-    return background, frames[-1]
 
 
 def drift(monkeypatch, rank, period, n, rate=None):
     """Return a tracker after n frames, and the largest deviation of its basis from an orthonormal one."""
     small_blocks(monkeypatch, period)
     frames = planted((24, 31, 3), F, 60, 1)
-    background, buffers = tracked(frames, rank)
+    background, engine = tracked(frames, rank, sigma=0)
     worst = 0.0
     for i in range(n):
-        buffers.turn()
-        compared = background.separate(FrameInput(frames[i % 60], None, np.zeros((24, 31), F), *LIMITS), buffers)
+        engine.begin(frames[i % 60])
+        compared = background.separate(engine, None)
         background.learn(compared.update, rate)
         if i % 9 == 0 or i == n - 1:
             U = basis_of(background.tracker)
@@ -264,54 +257,60 @@ def basis_of(tracker):
     return deferred_basis(V, e, deferred.G, deferred.N, deferred.block)
 
 
-class DenseEngine:
-    """The twin of `bgsub.scene.engine.SweepEngine`: `sweep` as above, in float64, a block as large."""
+class DenseEngine(SweepEngine):
+    """`SweepEngine` with the twins above in place of the kernels of a frame."""
 
-    def __init__(self, frames, rank, threads):
-        self._frames, self.block = frames, SweepEngine(frames, rank, threads).block
+    def __init__(self, frames, rank, threads, sigma):
+        super().__init__(frames, rank, threads, sigma)
+        self._frames = frames
 
-    def sweep(self, sweep_, frame_input, scale, kept, buffers):
-        """Do what `SweepEngine.sweep` says."""
-        stack, G, c, _, turn = sweep_.visit
-        k, m = len(c), frame_input.pixels.size
-        hidden = np.zeros(frame_input.sigma.size) if frame_input.hidden is None else frame_input.hidden
-        before = buffers.picture if buffers.before is None else buffers.before
+    def sweep(self, sweep, hidden, scale, everywhere):
+        stack, G, c, _, turn = sweep.visit
+        k, m = len(c), self.picture.size
+        hidden = np.zeros(scale.size) if hidden is None else hidden
         model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
-        arrays = (
-            np.asarray(a, float).reshape(-1) for a in (before, hidden, frame_input.pixels, frame_input.sigma, scale)
-        )
-        kind, mu, p = sweep_.cost
+        arrays = (np.asarray(a, float).reshape(-1) for a in (self.picture, hidden, self.images.pixels, scale))
+        kind, mu, p = sweep.cost
         surrogate = Surrogate({code: name for name, code in CODES.items()}[len(kind)], float(mu), float(p))
+        if everywhere:
+            self._keep_before()
         block = self.block * self._frames.channels
-        result = sweep(*model, kept, *arrays, block, self._look(frame_input, surrogate))
+        result = twin_of_sweep(*model, everywhere, *arrays, block, self._limits(surrogate))
         stack[:k, :m], stack[k, :m] = result.V.T, result.e
-        self._paint(result.low_rank, result.d, result.over, buffers)
-        return EngineResult(result.products[:-2], float(result.products[-2]), int(result.products[-1]))
+        count = self._show(result.picture)
+        return EngineResult(result.products[:-1], float(result.products[-1]), count)
 
-    def compare(self, low_rank, frame_input, buffers):
-        """Do what `SweepEngine.compare` says."""
-        look = self._look(frame_input, None)
-        r = (look.scale * frame_input.pixels.reshape(-1).astype(float) - low_rank).reshape(-1, look.channels)
-        d = np.sqrt(np.sum(r**2, axis=1))
-        over = d > np.maximum(look.threshold, look.factor * frame_input.sigma.reshape(-1))
-        self._paint(low_rank, d, over, buffers)
-        return np.count_nonzero(over)
+    def compare(self, low_rank=NOTHING):
+        if low_rank.size:
+            self._keep_before()
+        return self._show(self._frames.pixels_full * low_rank if low_rank.size else self.picture.reshape(-1))
 
-    def _look(self, frame_input, surrogate):
+    def learn(self, skip, learn, scale, due):
+        d, number = self.residual().reshape(-1), numbers(skip.size, self.block, due[0])
+        flags, visited, sigma = skip.reshape(-1), number == due[1], self.images.sigma
+        rate = learn.rate * (visited & (flags == 0))
+        sigma[:] = np.where(visited, np.maximum(sigma + rate * (np.minimum(d, learn.clip) - sigma), learn.floor), sigma)
+        if learn.limit:
+            s = scale.reshape(-1)
+            step = np.where(d > learn.limit * s, learn.up, learn.down) * (flags < 2) + (flags == 2)
+            s[:] = np.where(visited, np.clip(s * step, learn.least, 1), s)
+
+    def residual(self):
+        return distances(self.images.pixels, self.picture.reshape(-1), self._limits(None)).reshape(self.over.shape)
+
+    def _limits(self, surrogate):
         full = self._frames.pixels_full
-        return CompareParams(
-            surrogate,
-            1 / full,
-            self._frames.channels,
-            full,
-            0.0,
-            float(frame_input.threshold),
-            float(frame_input.factor),
-        )
+        top = 255.0 if self.picture.dtype == np.uint8 else 0.0
+        return CompareParams(surrogate, 1 / full, self._frames.channels, full, top, *map(float, self._look[-2:]))
 
-    def _paint(self, low_rank, d, over, buffers):
-        picture = self._frames.pixels_full * np.asarray(low_rank, float)
-        if buffers.picture.dtype == np.uint8:
+    def _show(self, picture):
+        if self.picture.dtype == np.uint8:
             picture = np.floor(np.clip(picture, 0, 255) + 0.5)
-        buffers.picture[:] = picture.reshape(buffers.picture.shape)
-        buffers.residual[:], buffers.over[:] = d.reshape(buffers.residual.shape), over.reshape(buffers.over.shape)
+        self.picture[:] = picture.reshape(self.picture.shape)
+        d, look = self.residual(), self._limits(None)
+        sigma = self.images.sigma.reshape(d.shape)
+        self.strong[:], self.over[:] = d > look.threshold, d > np.maximum(look.threshold, look.factor * sigma)
+        return np.count_nonzero(self.over)
+
+
+twin_of_sweep = sweep

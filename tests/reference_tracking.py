@@ -70,20 +70,6 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
     return moved(t), G_new, H, objective
 
 
-def joint_residual(frame, background):
-    """Euclidean distance of the colours, (h, w), for images (h, w, c)."""
-    return np.sqrt(np.sum((frame - background) ** 2, axis=2))
-
-
-def learn_noise(d, kept, rate, clip, floor, sigma):
-    """Running mean of the clipped residual, except where `kept` is set."""
-    out = np.empty_like(sigma)
-    for i in np.ndindex(sigma.shape):
-        a = 0 if kept[i] else rate
-        out[i] = max((1 - a) * sigma[i] + a * min(d[i], clip), floor)
-    return out
-
-
 def majority(candidates, side: int):
     """Majority vote over a square with replicated borders; candidates in {0, 1}, result in {0, 255}."""
     half = side // 2

@@ -7,9 +7,7 @@ table lacks, the rows that no stream calls, and the kernels that other memory la
 from __future__ import annotations
 
 import json
-import re
 import sys
-from itertools import zip_longest
 from pathlib import Path
 
 import cv2
@@ -98,34 +96,6 @@ def frozen(frame):
 def _frame(path, dtype, channels):
     frame = cv2.imread(str(path), cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE)
     return frame if dtype == "uint8" else frame.astype(np.float32) / 255
-
-
-def in_the_notation_of_the_table(colour, grey):
-    """Merge rows of (uint8, 3 channels) and of (float32, 1 channel) into rows of the table; mark unpaired rows."""
-    rows, alone = [], list(grey)
-    for row in colour:
-        for other in alone:
-            common = _common(row, other)
-            if common is not None:
-                rows.append(common)
-                alone.remove(other)
-                break
-        else:
-            rows.append(f"{row}  (3 channels of uint8 only)")
-    return rows + [f"{row}  (1 channel of float32 only)" for row in alone]
-
-
-def _common(colour, grey):
-    """Return the row that stands for both, if there is one."""
-    stands = {("u1", "f4"): "P", ("tuple3", "tuple1"): "lanes", ("tuple3", "tuple3"): "cost"}
-    words = []
-    for pair in zip_longest(colour.split(), grey.split(), fillvalue=""):
-        (kind, *rest), (other, *others) = (re.split(r"(?=[_,:])", word, maxsplit=1) for word in pair)
-        kind = stands.get((kind, other), kind if kind == other else None)
-        if kind is None or rest != others:
-            return None
-        words.append("".join([kind, *rest]))
-    return " ".join(words)
 
 
 def main(dtype, channels):

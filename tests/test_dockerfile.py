@@ -9,13 +9,10 @@ from fnmatch import fnmatch
 import pytest
 from environments import ROOT, fresh_environment, index_is_there, succeeds
 
-from bgsub.cli import program
-
 LINES = [line for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
 STEPS = [step.split(maxsplit=1) for step in "\n".join(LINES).replace("\\\n", " ").splitlines() if step]
 COPIES = [rest.split() for name, rest in STEPS if name == "COPY"]
 RUNS = [rest for name, rest in STEPS if name == "RUN"]
-COMMANDS = [word for run in RUNS for word in re.findall(r"(?:^|&& )bgsub (\S+)", run)]
 
 
 @pytest.mark.parametrize("name", [name for *names, _ in COPIES for name in names])
@@ -67,8 +64,3 @@ def test_kernels_are_portable(tmp_path):
     code = "from numba.core.registry import cpu_target as t; print(t.target_context.codegen().magic_tuple()[1:])"
     assert values.keys() == {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_CACHE_DIR"}
     assert succeeds(sys.executable, "-c", code, cwd=tmp_path, **values) == f"{(processor, '')}\n"
-
-
-def test_commands_exist():
-    assert COMMANDS == ["warm-up"]
-    assert set(COMMANDS) <= set(program.commands)

@@ -40,6 +40,7 @@ def test_each_kind_of_error_is_counted(script):
     assert counts == script.Counts(movers=4, objects=4, missed=1, merged=1, split=1, false=1)
 
 
+@pytest.mark.large
 def test_small_run(script, monkeypatch, tmp_path):
     monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2}})
     result = CliRunner().invoke(script.main, ["--frames", "60", "--seeds", "1"])

@@ -82,8 +82,3 @@ def test_batch_of_files(tmp_path):
     for name in ("one", "two"):
         assert len(list((tmp_path / "out" / name / "mask").iterdir())) == 60
     assert (tmp_path / "out" / "manifest.csv").exists()
-
-
-def test_all_examples_are_tested():
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested

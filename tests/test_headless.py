@@ -6,7 +6,7 @@ import shlex
 import sys
 
 import pytest
-from environments import QUICK, ROOT, fresh_environment, index_is_there, run, succeeds, write_tiny_frames
+from environments import QUICK, ROOT, fresh_environment, run, write_tiny_frames
 
 from bgsub._opencv import cv2, installing
 
@@ -37,17 +37,6 @@ def bare(tmp_path_factory):
     return folder, programs / "python", variables
 
 
-@pytest.fixture(scope="module")
-def helped(bare):
-    """Return the same after the suggested command."""
-    folder, python, variables = bare
-    told = run(python, "-m", "bgsub", "run", "frames", "-o", "never", cwd=folder, **variables).stderr
-    if not index_is_there(python, folder):
-        pytest.skip("no index of packages can be reached")
-    succeeds("sh", "-c", told.rpartition("without root: ")[2], cwd=folder)
-    return bare
-
-
 def test_error_line(bare):
     folder, python, variables = bare
     answer = run(python, "-m", "bgsub", "run", "frames", "-o", "out", cwd=folder, **variables)
@@ -65,16 +54,3 @@ def test_removed_opencv(tmp_path):
     missing, command = f"cannot import name 'imread' from 'cv2' ({left})", installing("opencv-python-headless")
     line = LINE.format(missing=missing, command=command).removeprefix("bgsub: error: ")
     assert answer.stderr.endswith(f"\nbgsub.errors.DependencyError: {line}")
-
-
-def test_files_and_the_browser_need_no_window(helped):
-    folder, python, variables = helped
-    succeeds(python, "-m", "bgsub", "run", "frames", "-o", "out", "--save", "mask", cwd=folder, **variables)
-    assert len(list((folder / "out" / "mask").iterdir())) == 12
-    words = ["live", "frames", "--serve", "0", "--duration", "12"]
-    assert "watch at http://" in succeeds(python, "-m", "bgsub", *words, cwd=folder, **variables)
-    answer = run(python, "-m", "bgsub", "live", "frames", cwd=folder, DISPLAY=":0", **variables)
-    command = f"{shlex.quote(str(python))} -m pip install --force-reinstall --no-deps opencv-python"
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.startswith("bgsub: error: no window can be shown: this OpenCV is headless")
-    assert f"install one with windows: {command}; --serve PORT" in answer.stderr

@@ -91,15 +91,3 @@ def test_boxes_match_the_movers(run):
 def test_crossings_are_counted(run):
     variables = run("line_counter")
     assert (variables["to_the_right"], variables["to_the_left"]) == (2, 1)
-
-
-def test_background_is_the_empty_scene(run, tmp_path):
-    differences = run("empty_scene", tmp_path / "scene.png")["differences"]
-    picture = cv2.imread(str(tmp_path / "scene.png")).astype(int)
-    assert np.abs(picture - background()).mean() < 2
-    assert np.abs(picture - background()).max() < 20
-    for index in range(SETTLED, COUNT):
-        truth = np.zeros((HEIGHT, WIDTH), bool)
-        for x, y, right, bottom in places(index):
-            truth[y:bottom, x:right] = True
-        assert np.count_nonzero((differences[index] == 255) != truth) < 0.01 * truth.size

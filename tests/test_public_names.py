@@ -1,15 +1,21 @@
 """The docstrings of the public names: sections, parameters, defaults and references."""
 
-import ast
-import importlib
+import doctest
 import inspect
+import os
 import re
+import subprocess
+import sys
 from enum import Enum
+from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
-from public_names import PACKAGES, callables, parameters, sections, told
+from public_names import callables, parameters, sections, told
 
 import bgsub
+from bgsub.synthetic import scene
 
 CALLABLES = callables()
 # Users get these objects and never create them: the docstrings need attributes but no examples.
@@ -25,7 +31,6 @@ RESULTS = {
     "bgsub.jobs.Summary",
     "bgsub.jobs.batch.BatchResult",
     "bgsub.jobs.batch.Entry",
-    "bgsub.jobs.decomposition.Decomposition",
     "bgsub.jobs.decomposition.DecompositionResult",
     "bgsub.robust_pca.Progress",
     "bgsub.video.Frame",
@@ -62,23 +67,6 @@ def test_docstrings_describe_every_parameter():
     assert {name: names for name, names in missing.items() if names} == {}
 
 
-def test_defaults_in_docstrings_are_those_of_the_code():
-    for name, thing in CALLABLES.items():
-        taken = parameters(thing)
-        for parameter, kind in told(thing).items():
-            found = re.search(r"\bdefault (.+)$", kind)
-            if found and parameter in taken:
-                assert ast.literal_eval(found[1]) == taken[parameter].default, (name, parameter)
-
-
-def test_references_in_docstrings_are_public():
-    public = {f"{package}.{one}" for package in PACKAGES for one in importlib.import_module(package).__all__}
-    public |= set(PACKAGES)
-    for name, thing in CALLABLES.items():
-        for reference in re.findall(r"(?<!`)`(bgsub\.[\w.]+)`(?!`)", thing.__doc__):
-            assert reference in public or reference.rpartition(".")[0] in public, name
-
-
 def test_public_methods_have_docstrings():
     for name, thing in CALLABLES.items():
         methods = inspect.getmembers_static(thing, lambda one: inspect.isfunction(one) or isinstance(one, property))
@@ -86,21 +74,117 @@ def test_public_methods_have_docstrings():
             assert method[0] == "_" or inspect.getdoc(getattr(thing, method)), f"{name}.{method}"
 
 
-def test_docstring_without_sections_is_detected():
-    def bare(one: int) -> int:
-        """Return it."""
-        return one
-
-    assert missing_sections("bare", bare) == {"Parameters", "Returns", "Examples"}
-
-
-def test_results_are_public():
-    assert set(CALLABLES) >= RESULTS
-    assert {"bgsub", "bgsub.video", "bgsub.events", "bgsub.jobs.batch"} < set(PACKAGES)
-
-
 @pytest.mark.parametrize("name", ["createBackgroundSubtractorMOG2", "BackgroundSubstractor"])
 def test_error_of_an_unknown_name_suggests_the_nearest(name):
     with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean 'BackgroundSubtractor'"):
         getattr(bgsub, name)
     assert not hasattr(bgsub, "nothing_like_it")
+
+
+SIZE, LENGTH, RATE = (64, 48), 60, 25
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+# What separates frames, or fits: as Python, that takes minutes.
+HEAVY = re.compile(r"process_video|separate\(|run_job|\.run\(|\.process\(|fit\(|evaluate\(|compare\(|decomposition\(")
+# The first one compiles the kernels of tests/tracking, perhaps at the same time as they do.
+SLOW = {"bgsub.SubspaceTracker", "bgsub.live.LiveSession", "bgsub.synthetic.scene", "bgsub.events.SummarySink"}
+
+EXAMPLES = {
+    test.name: test
+    for name, thing in callables().items()
+    for test in doctest.DocTestFinder(exclude_empty=True).find(thing, name, globs={})
+    if test.examples
+}
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory):
+    """What the examples read: ``video.mp4``, ``frames/in000000.png`` and so on, ``sequence`` and ``matrix.npy``."""
+    folder = tmp_path_factory.mktemp("examples")
+    made = scene("street", size=SIZE, length=LENGTH, seed=1)
+    writer = cv2.VideoWriter(str(folder / "video.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), RATE, SIZE)
+    for place in ("frames", "sequence/input", "sequence/groundtruth"):
+        (folder / place).mkdir(parents=True)
+    for number, (frame, mask) in enumerate(made):
+        writer.write(frame)
+        cv2.imwrite(str(folder / f"frames/in{number:06d}.png"), frame)
+        cv2.imwrite(str(folder / f"sequence/input/in{number + 1:06d}.jpg"), frame)
+        cv2.imwrite(str(folder / f"sequence/groundtruth/gt{number + 1:06d}.png"), mask)
+    writer.release()
+    np.save(folder / "matrix.npy", np.outer(np.arange(1.0, 31), np.arange(1.0, 41)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
+)
+def test_the_example_runs(name, material, tmp_path, monkeypatch):
+    test = EXAMPLES[name]
+    if not COMPILED and any(HEAVY.search(example.source) for example in test.examples):
+        pytest.skip("too slow without compiled kernels")
+    for entry in material.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    monkeypatch.chdir(tmp_path)
+    said = []
+    doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+ROOT = Path(__file__).parents[1]
+
+RIGHT = """
+import cv2
+import numpy as np
+import bgsub
+
+subtractor = bgsub.BackgroundSubtractor(threshold=0.1, shadows="off", mu=None, absorb_after=float("inf"))
+frame = np.zeros((4, 5, 3), np.uint8)
+mask: np.ndarray = subtractor.apply(frame)
+on_device: cv2.UMat = bgsub.BackgroundSubtractor(500, 16, True).apply(cv2.UMat(4, 5, cv2.CV_8UC3))
+history: int = bgsub.BackgroundSubtractor(history=200, shadows=False, dist2Threshold=900).getHistory()
+result: bgsub.Separation = subtractor.process(frame, learningRate=0)
+share: float = result.share
+if result.event == bgsub.FrameEvent.COVERED or result.phase == "start":
+    print(result.residual.max(), result.probability.max(), result.coefficients @ result.coefficients)
+loaded: bgsub.BackgroundSubtractor = bgsub.BackgroundSubtractor.load("model.npz")
+for seen, separation in bgsub.separate("video.mp4", subtractor=loaded):
+    print(seen.index, separation.mask.shape, bgsub.find_objects(separation, min_area=50).area)
+tracker = bgsub.SubspaceTracker(3, surrogate="log").partial_fit(np.zeros(9))
+model = bgsub.RobustPCA(rank=2, quality="fast").fit(np.zeros((4, 5)))
+print(tracker.components_, model.low_rank_)
+"""
+
+WRONG = """
+bgsub.BackgroundSubtractor(thresold=0.1)
+bgsub.BackgroundSubtractor(detectShadows="on")
+subtractor.setNMixtures(3)
+bgsub.BackgroundSubtractor(threshold="high")
+bgsub.BackgroundSubtractor(shadows="yes")
+bgsub.BackgroundSubtractor().apply()
+bgsub.BackgroundSubtractor().process(frame, learning_rate=0)
+bgsub.SubspaceTracker(surrogate="l1")
+bgsub.RobustPCA(quality="good", ranks=3)
+bgsub.find_objects(mask)
+bgsub.open_source("video.mp4", star=3)
+bgsub.process_video("video.mp4", sink=3)
+result.mask = mask
+later: int = result.event
+result.phase == "end"
+bgsub.Background
+for only in bgsub.separate(3.5): pass
+"""
+
+
+@pytest.mark.extras
+def test_mypy_finds_each_wrong_use(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(RIGHT + WRONG)
+    first = RIGHT.count("\n") + 2
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    options = ["--strict-equality", "--no-error-summary", "--cache-dir", str(ROOT / ".mypy_cache"), str(program)]
+    answer = subprocess.run([*command, *options], capture_output=True, text=True, check=False, cwd=ROOT)
+    found = {int(line) for line in re.findall(r"^\S*program\.py:(\d+): error", answer.stdout, re.MULTILINE)}
+    expected = {first + i for i, line in enumerate(WRONG.strip().splitlines())}
+    lines = ("\n" + (RIGHT + WRONG)).splitlines()
+    assert {lines[line] for line in expected - found} == set(), answer.stdout
+    assert {lines[line] for line in found - expected} == set(), answer.stdout

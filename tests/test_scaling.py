@@ -2,14 +2,12 @@
 
 import csv
 import importlib
-import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
-from bgsub import BackgroundSubtractor
 from bgsub.evaluation.speed import time_methods
 
 ROOT = Path(__file__).parents[1]
@@ -52,30 +50,3 @@ def test_start_frames_are_not_timed(frames, counted):
     pictures = [np.zeros((4, 4, 3), np.uint8)] * frames
     (timing,) = time_methods(pictures, Nothing, warm_up=60, peers=())
     assert len(timing.milliseconds) == counted
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_per_pixel(script, capsys):
-    script("memory").main(["--frames", "55", "--sizes", "320x240,480x360", "--arrays"], standalone_mode=False)
-    head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["bytes", "per", "pixel", "held", "touched", "steady", "peak"]
-    for name, channels in (("colour", 3), ("grey", 1)):
-        held, touched, _, peak = next(map(float, line.split()[1:]) for line in lines if line.startswith(name))
-        assert 16 * channels < touched <= held
-        assert peak > 50 * channels
-    assert any("basis.stack" in line for line in lines)
-    assert lines[-1].startswith("64 cameras of 640x480 in colour: ")
-
-
-def test_arrays_count_once(script):
-    subtractor = BackgroundSubtractor()
-    for _ in range(2):
-        subtractor.apply(np.zeros((48, 64, 3), np.uint8))
-    arrays = script("memory").arrays_of(subtractor)
-    model = subtractor._scenes.model
-    frames = [array for path, array in arrays.items() if path.endswith("start.buffer.frames")]
-    assert [array is model.start.buffer.frames for array in frames] == [True]
-    owners = [id(array) for array in arrays.values()]
-    assert len(set(owners)) == len(owners)
-    assert sum(array.nbytes for array in arrays.values()) > 64 * 48 * (50 * 3 + 3 * 16)

@@ -53,17 +53,6 @@ def test_frame_types(shape, dtype):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("value", [0, 255])
-def test_constant_video_has_no_foreground(value):
-    subtractor = BackgroundSubtractor(**QUICK)
-    for _ in range(30):
-        result = subtractor.process(np.full((20, 20, 3), value, np.uint8))
-        assert result.share == 0
-        assert result.event is None
-    assert np.abs(subtractor.getBackgroundImage().astype(int) - value).max() <= 1
-
-
-@pytest.mark.large
 def test_object_is_found_in_both_phases():
     frames, brighter = still((60, 80, 3)), still((60, 80, 3), seed=2)
     subtractor, alone, other = (BackgroundSubtractor(**QUICK) for _ in range(3))
@@ -192,18 +181,6 @@ def test_invalid_parameters_and_model_files(tmp_path):
         subtractor.save(tmp_path / "missing" / "model.npz")
 
 
-@pytest.mark.large
-def test_failed_start_is_repeated(monkeypatch):
-    subtractor, frames = BackgroundSubtractor(**QUICK), still()
-    feed(subtractor, frames, 9)
-    with monkeypatch.context() as patch:
-        patch.setattr("bgsub.tracking.tracker.batch_start", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            subtractor.apply(next(frames))
-    feed(subtractor, frames, 12)
-    assert subtractor.phase == "tracking"
-
-
 def test_refused_arguments_change_nothing():
     subtractor = BackgroundSubtractor()
     frame = np.zeros((4, 5), np.uint8)
@@ -220,32 +197,3 @@ def test_refused_arguments_change_nothing():
         subtractor.getBackgroundImage(np.zeros((4, 5)))
     with pytest.raises(ParameterError, match="backgroundImage must be an array that can be written to"):
         subtractor.getBackgroundImage(np.broadcast_to(np.uint8(0), (4, 5)))
-
-
-@pytest.mark.parametrize("dark", [0.4, 1.0])
-def test_nearly_black_float_frames(dark):
-    rng = np.random.default_rng(0)
-    where = rng.random((24, 32)) < dark
-    subtractor = BackgroundSubtractor(start_frames=20)
-    for i in range(30):
-        frame = np.where(where, 1e-12 * rng.random((24, 32)), 0.5 + 0.01 * rng.standard_normal((24, 32)))
-        if i >= 25:
-            frame[8:16, 8:16] = 0.9
-        mask = subtractor.apply(frame.astype(np.float32))
-    assert (mask == 255).sum() == (mask[8:16, 8:16] == 255).sum() > 40
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)])
-def test_known_foreground_of_the_start_is_not_learned(dtype):
-    rng, known = np.random.default_rng(3), np.zeros((48, 64), bool)
-    known[10:40, 20:40] = True
-    subtractor, empty = BackgroundSubtractor(start_frames=20), rng.uniform(60, 140, (48, 64, 3))
-    for i in range(24):
-        frame = empty + rng.normal(0, 2, empty.shape)
-        if i < 14:
-            frame[known] = 220
-        frame = frame.astype(dtype) if dtype == np.uint8 else (frame / 255).astype(dtype)
-        mask = subtractor.apply(frame, knownForegroundMask=255 * known.astype(np.uint8) if i < 14 else None)
-    background = subtractor.getBackgroundImage().astype(float) * (1 if dtype == np.uint8 else 255)
-    np.testing.assert_allclose(background, empty, atol=9)
-    assert not mask.any()

@@ -84,34 +84,6 @@ def test_tuned_model_equals_a_restored_one(tmp_path, monkeypatch, name, seen):
     np.testing.assert_array_equal(run(subtractor, frames), run(loaded, frames))
 
 
-def test_stricter_values_find_less(running):
-    """Frozen, so that all use the same frame and model."""
-    frame = scene(1, first=START + 6)[0]
-    before = running.apply(frame, learningRate=0)
-    for name, value in (("threshold", 0.3), ("noise_factor", 30.0), ("min_area", 0.01)):
-        usual = running.get_params()[name]
-        running.tune(**{name: value})
-        after = running.apply(frame, learningRate=0)
-        running.tune(**{name: usual})
-        assert np.count_nonzero(after) < np.count_nonzero(before)
-        assert not (after[before == 0] == 255).any()
-
-
-def test_ages_are_kept_with_another_tick():
-    frames = scene(START + 1)
-    subtractor = BackgroundSubtractor(start_frames=START, fps=10, absorb_after=60)
-    standing = frames[-1]
-    run(subtractor, [*frames, *[standing] * 9])
-    objects = subtractor._scenes.model.objects
-    oldest = objects.age.max()
-    assert oldest >= 8
-    subtractor.tune(absorb_after=30_000)  # 300000 frames: five to the tick
-    assert objects.age.max() == oldest // 5
-    subtractor.tune(absorb_after=1)
-    run(subtractor, [standing] * 12)
-    assert (subtractor.apply(standing) == 0).all()
-
-
 def test_parked_scene_is_tuned():
     subtractor = BackgroundSubtractor(start_frames=START, fps=10)
     run(subtractor, scene(START + 2))

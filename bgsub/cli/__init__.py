@@ -15,11 +15,10 @@ import click
 from bgsub.cli.batch import batch
 from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
-from bgsub.cli.demo import camera, demo
-from bgsub.cli.evaluate import bench, evaluate
+from bgsub.cli.evaluate import bench, demo, evaluate
 from bgsub.cli.exit_status import FAILURE, OK, READER_GONE, exit_status
-from bgsub.cli.help import REPORTING, HelpContext, write_sections
-from bgsub.cli.installation import completion, print_versions, warm_up
+from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
+from bgsub.cli.installation import print_versions, warm_up
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
 from bgsub.cli.run import run, track
@@ -28,9 +27,9 @@ from bgsub.jobs.interrupts import interruption, take_signals, terminations
 
 _GROUPS = {
     "Separate": (run, batch, decompose),
-    "Watch": (live, track, camera),
+    "Watch": (live, track),
     "Measure": (demo, evaluate, bench),
-    "Set up": (config, completion, warm_up),
+    "Set up": (config, warm_up),
 }
 
 
@@ -66,12 +65,7 @@ class Program(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=print_versions,
-    help="Show the versions of bgsub and of the packages that it uses.",
+    "--version", callback=print_versions, help="Show the versions of bgsub and of the packages that it uses.", **EXITING
 )
 @click.option(
     "--config",

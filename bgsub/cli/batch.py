@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bgsub.cli.exit_status import OK, code_of, stopped_by
-from bgsub.cli.help import METHOD, OUTPUT, RUNNING, Example
+from bgsub.cli.help import METHOD, RUNNING, Example
 from bgsub.cli.logs import json_option, progress_logger, to_file
 from bgsub.cli.method_options import MethodCommand
-from bgsub.cli.motion_options import MotionActions, record_options
-from bgsub.cli.options import count, folder_option, one_of_files, option
-from bgsub.cli.output_options import job_options, make_job
+from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_option
+from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, counted
 from bgsub.jobs import batch as batches
 
 if TYPE_CHECKING:
-    from bgsub.jobs.batch.dispatch import BatchResult
     from bgsub.jobs.batch.manifest import Entry
+    from bgsub.jobs.batch.run import BatchResult
     from bgsub.jobs.job import Job
 
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
         Example("bgsub batch recordings -o results --scheduler tcp://host:8786", "On the machines of a Dask cluster"),
     ),
 )
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", shell_complete=one_of_files())
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", type=SOURCE)
 @folder_option
 @option(
     "--workers",
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     default=2,
     text="Further attempts after a temporary failure: a full disk, a dead worker.",
 )
-@option("--overwrite", group=OUTPUT, is_flag=True, help="Process all files again, finished ones included.")
+@overwrite_option(help="Process all files again, finished ones included.")
 @job_options
 @record_options
 @option(
@@ -78,10 +77,8 @@ def batch(
     output: Path,
     workers: int | None,
     scheduler: str | None,
-    retries: int,
-    overwrite: bool,
     model_name: str | None,
-    actions: MotionActions,
+    record: Path | None,
     **options: Any,
 ) -> int:
     """Process many files as "bgsub run" does, without notifications.
@@ -99,52 +96,38 @@ def batch(
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     if "-" in patterns:
         raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
-    for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", actions.record)):
+    for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", record)):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{flag} takes the name of a {kind} without a folder here, got '{path}'")
 
-    def job_of(source: str, folder: Path) -> Job:
-        model = None if model_name is None else folder / model_name
-        return make_job(source, folder, save_model=model, actions=actions.moved(folder.joinpath), **options)
+    how: dict[str, Any] = {"workers": workers, **{name: options.pop(name) for name in ("retries", "overwrite")}}
 
-    with _Progress() as progress:
+    def job_of(source: str, folder: Path) -> Job:
+        inside = {"save_model": model_name and folder / model_name, "record": record and folder / record}
+        return make_job(source, folder, {**options, **inside})
+
+    kind = kind_of_progress()
+    with bar(unit=" files", mininterval=0, disable=kind != "bar") as drawn:
+        progress = _Progress(drawn, progress_logger.info if kind == "log" else to_file)
         result = batches.run_batch(
-            patterns,
-            output,
-            workers=workers,
-            scheduler=scheduler,
-            retries=retries,
-            overwrite=overwrite,
-            make_job=job_of,
-            started=progress.start,
-            progress=progress,
+            patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
         )
-    _report(result, progress.logs)
+    _report(result, kind == "log")
     return OK if result.complete else code_of(result.stopped)
 
 
 class _Progress:
-    """A bar over the files or a line in the log for each, as ``--progress`` says."""
+    """Counts the files on a bar of tqdm and logs a line for each with `log`."""
 
-    def __init__(self) -> None:
-        kind = kind_of_progress()
-        self._drawn, self.logs = kind == "bar", kind == "log"
-        self._log = progress_logger.info if self.logs else to_file
+    def __init__(self, bar: Any, log: Callable[[str], None]) -> None:
+        self._bar, self._log = bar, log
         self._failed = self._ended = self._total = 0
-        self._stack = ExitStack()
-
-    def __enter__(self) -> _Progress:
-        self._bar = self._stack.enter_context(bar(unit=" files", mininterval=0, disable=not self._drawn))
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._stack.close()
 
     def start(self, todo: int, skipped: int) -> None:
         self._total = todo
         self._bar.reset(todo)
         if skipped:
-            self._log(f"{skipped} of {counted(todo + skipped)} done before")
+            self._log(f"{skipped} of {counted(todo + skipped, 'file')} done before")
 
     def __call__(self, entry: Entry) -> None:
         self._ended += 1
@@ -157,18 +140,13 @@ class _Progress:
         self._log(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
 
 
-def counted(files: int) -> str:
-    """Return a number of files with the noun."""
-    return f"{files} file{'' if files == 1 else 's'}"
-
-
 def _report(result: BatchResult, failures_are_shown: bool) -> None:
     """Print the failures unless the progress log has shown them, and the summary."""
     for entry in () if failures_are_shown else result.failed:
         click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
     if result.left:
         why = "the connection to the scheduler is lost" if result.stopped == "lost" else stopped_by(result.stopped)
-        click.echo(f"{why}; {counted(result.left)} left: the same command continues", err=True)
+        click.echo(f"{why}; {counted(result.left, 'file')} left: the same command continues", err=True)
     sentence = (
         f"{len(result.done)} done, {len(result.failed)} failed, {len(result.skipped)} done before, "
         f"{result.left} left in {result.seconds:.1f} s; see {result.folder / 'manifest.csv'}"

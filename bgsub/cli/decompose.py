@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,64 +12,53 @@ import click
 from click.core import ParameterSource
 
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
-from bgsub.cli.logs import Reporting, json_option, logger, progress_logger
-from bgsub.cli.options import PATH, choice, combine, folder_option, one_of_files, option
+from bgsub.cli.logs import json_option
+from bgsub.cli.options import (
+    SOURCE,
+    choice,
+    combine,
+    flag,
+    folder_option,
+    on_error_option,
+    option,
+    overwrite_option,
+    rate_option,
+    source_options,
+)
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import show_progress
 from bgsub.cli.settings import Command
-from bgsub.cli.source_options import on_error_option, rate_option, source_options
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, counted
 from bgsub.jobs import decomposition
 
 _ESTIMATOR = ("iterations", "quality")
-_SOURCE = ("start", "end", "duration", "every", "backend", "on_error", "fps")
-_FOR_FRAMES = (*_SOURCE, "factor", "grey", "sparse_picture")
+_SOURCE = ("start", "end", "duration", "every", "on_error", "fps")
+_FOR_FRAMES = (*_SOURCE, "factor", "grey")
 _FOR_MATRICES = ("key", "columns", "float32")
-_OBSERVED = ("observed", "observed_key")
-_SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "save_arrays", "plot", "overwrite")
+_SAME = ("grey", "key", "float32", "save_arrays", "overwrite")
 
+_of_method, _of_input = partial(option, group=METHOD), partial(option, group=INPUT)
 _options = combine(
-    option(
+    _of_method(
         "--rank",
         "dimension",
-        group=METHOD,
         type=click.IntRange(1),
         metavar="K",
         help="Dimension of the subspace.  [default: 3, fewer for fewer than 12 samples]",
     ),
-    option(
+    _of_method(
         "--iterations",
-        group=METHOD,
         type=click.IntRange(1),
         metavar="N",
         help="Maximum number of steps; for --quality paper, of alternations.  [default: by --quality]",
     ),
-    option(
+    _of_method(
         "--quality",
-        group=METHOD,
         type=click.Choice(["fast", "balanced", "best", "paper"]),
         help="Accuracy of the result for the computing time; paper is the schedule of the paper.  [default: balanced]",
     ),
-    option(
-        "--float32",
-        group=METHOD,
-        is_flag=True,
-        help="Compute a matrix in single precision, in half the memory.",
-    ),
-    option(
-        "--observed",
-        group=INPUT,
-        type=PATH,
-        metavar="FILE",
-        help="Mask, 0 for missing entries: an array like the input, an image, or a folder of images.",
-    ),
-    option(
-        "--observed-key",
-        group=INPUT,
-        metavar="NAME",
-        help="Name of the mask in a file .npz or .mat with several arrays.",
-    ),
-    option("--key", group=INPUT, metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
+    flag("--float32", group=METHOD, help="Compute a matrix in single precision, in half the memory."),
+    _of_input("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
     choice(
         "--samples",
         "columns",
@@ -76,40 +66,21 @@ _options = combine(
         of=["rows", "columns"],
         text="Whether the samples of a matrix are its rows or its columns; in Python they are rows.",
     ),
-    option(
+    _of_input(
         "--scale",
         "factor",
-        group=INPUT,
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
         show_default=True,
         metavar="X",
         help="Reduce height and width of frames by this factor.",
     ),
-    option("--grey", "--gray", "grey", group=INPUT, is_flag=True, help="Convert frames to grey."),
+    flag("--grey", "--gray", "grey", group=INPUT, help="Convert frames to grey."),
     source_options,
     on_error_option,
     rate_option,
-    choice(
-        "--sparse-as",
-        "sparse_picture",
-        group=OUTPUT,
-        of=["absolute", "offset"],
-        text="Pictures of the sparse part: its absolute value, or half of it around mid-grey, with its sign.",
-    ),
-    option(
-        "--save-arrays",
-        group=OUTPUT,
-        is_flag=True,
-        help="Write all parts without rounding into decomposition.npz, too.",
-    ),
-    option(
-        "--plot",
-        group=OUTPUT,
-        is_flag=True,
-        help="Draw singular values and some samples into decomposition.png.",
-    ),
-    option("--overwrite", group=OUTPUT, is_flag=True, help="Replace results that exist."),
+    flag("--save-arrays", group=OUTPUT, help="Write all parts without rounding into decomposition.npz, too."),
+    overwrite_option(help="Replace results that exist."),
     json_option(),
 )
 
@@ -118,15 +89,15 @@ _options = combine(
     cls=Command,
     short_help="Split a whole video, images or a matrix into low rank and sparse.",
     common=(
-        *("output", "overwrite", "save-arrays", "plot", "start", "duration", "every", "scale", "grey", "observed"),
+        *("output", "overwrite", "save-arrays", "start", "duration", "every", "scale", "grey"),
         *("samples", "rank", "quality"),
     ),
     examples=(
         Example("bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5", "Background and moving objects of a clip"),
-        Example("bgsub decompose matrix.npy -o parts --plot", "A matrix, samples as rows, NaN for missing entries"),
+        Example("bgsub decompose matrix.npy -o parts", "A matrix, samples as rows, NaN for missing entries"),
     ),
 )
-@click.argument("source", metavar="INPUT", shell_complete=one_of_files())
+@click.argument("source", metavar="INPUT", type=SOURCE)
 @folder_option
 @_options
 @click.pass_context
@@ -140,7 +111,7 @@ def decompose(context: click.Context, *, source: str, output: Path, **options: A
     low_rank.npy and sparse.npy; .npz and .mat become one file of the same kind, decomposition, with low_rank, sparse,
     components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
     """
-    _check_use(context, source, options)
+    _check_use(context, source)
     job = decomposition.DecompositionJob(
         source,
         output,
@@ -151,21 +122,19 @@ def decompose(context: click.Context, *, source: str, output: Path, **options: A
         columns=options["columns"] == "columns",
         **{name: options[name] for name in _SAME},
     )
-    result = decomposition.run_decomposition(job, _watch, tell=_report_memory)
+    result = decomposition.run_decomposition(job, _watch)
     show_result(result.as_dict(), summarise(result))
 
 
-def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
+def _check_use(context: click.Context, source: str) -> None:
     """Raise ParameterError for typed options of the other kind of input; settings may be for other inputs."""
-    from bgsub.jobs.decomposition.matrices import is_matrix  # noqa: PLC0415 - it imports NumPy
+    from bgsub.jobs.decomposition.samples import is_matrix  # noqa: PLC0415 - it imports NumPy
 
     wrong, kind = (_FOR_FRAMES, "frames") if is_matrix(source) else (_FOR_MATRICES, "matrices")
     for one in context.command.params:
         typed = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
         if one.name in wrong and typed:
             raise ParameterError(f"{one.opts[0]} is for {kind}, got '{source}'")
-    if options["observed_key"] is not None and options["observed"] is None:
-        raise ParameterError("--observed-key names an array in the file of --observed, which is missing")
 
 
 @contextmanager
@@ -183,18 +152,12 @@ def _watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
         yield count_to
 
 
-def _report_memory(sentence: str) -> None:
-    """Show the required memory with the progress, or log it."""
-    (logger.info if Reporting.of().quiet else progress_logger.info)(sentence)
-
-
 def summarise(result: decomposition.DecompositionResult) -> str:
     """Return the summary of a decomposition in words."""
-    parts = result.parts
     words = [
         f"{result.name}: {result.description} in {result.seconds:.1f} s",
-        f"rank {len(parts.components)}, outliers {100 * parts.outliers:.1f} % (beyond {parts.threshold:.2g})",
+        f"rank {len(result.model.components_)}, outliers {100 * result.outliers:.1f} % (beyond {result.threshold:.2g})",
     ]
     if result.skipped:
-        words.append(f"{result.skipped} frame{'' if result.skipped == 1 else 's'} skipped as unreadable")
+        words.append(f"{counted(result.skipped, 'frame')} skipped as unreadable")
     return "; ".join([*words, f"wrote {', '.join(map(str, result.outputs))}"])

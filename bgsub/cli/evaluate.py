@@ -1,41 +1,59 @@
-"""Commands that measure: ``bgsub evaluate`` scores masks, ``bgsub bench`` times the method."""
+"""Commands that measure: ``demo`` scores a synthetic scene, ``evaluate`` scores masks, ``bench`` times the method."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bgsub import evaluation
+import bgsub
+from bgsub import evaluation, synthetic, video
 from bgsub.cli.help import INPUT, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option
 from bgsub.cli.method_options import MethodCommand, given, make_subtractor
-from bgsub.cli.options import FOLDER, PATH, check_file, count, list_of, names_from, one_of_files, option
+from bgsub.cli.options import (
+    FOLDER,
+    SOURCE,
+    check_file,
+    check_folder,
+    count,
+    duration_option,
+    file_option,
+    names_from,
+    online_option,
+    option,
+    output_option,
+    overwrite_option,
+    rate_option,
+    scene_option,
+)
+from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.progress import show_progress
-from bgsub.cli.source_options import duration_option, rate_option
-from bgsub.errors import BgsubError, ParameterError, SinkError
+from bgsub.cli.settings import Command
+from bgsub.errors import ParameterError, SinkError
 from bgsub.evaluation.methods import OPENCV_METHODS
 from bgsub.video.timecode import Timecode
 
-
-def _file_option(flag: str, name: str, text: str) -> Any:
-    return option(flag, name, group=OUTPUT, type=PATH, callback=check_file, metavar="FILE", help=text)
+_output_file = partial(file_option, group=OUTPUT, callback=check_file)
+_folder = partial(option, type=FOLDER, metavar="FOLDER")
 
 
 @click.command(
     cls=MethodCommand,
     short_help="Score the masks against ground truth.",
     common=(
-        *("fps", "against", "results", "masks", "csv", "sheet", "overwrite", "json"),
+        *("fps", "against", "results", "masks", "sheet", "overwrite", "json"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after"),
     ),
     examples=(
-        Example("bgsub evaluate highway --against mog2,knn", "One sequence of changedetection.net, beside OpenCV"),
-        Example("bgsub evaluate dataset --csv scores.csv --sheet worst.html", "All in a folder; the worst frames"),
+        Example(
+            "bgsub evaluate highway --against mog2,knn --online", "One sequence of changedetection.net, beside OpenCV"
+        ),
+        Example("bgsub evaluate dataset --sheet worst.html", "All in a folder; the worst frames"),
     ),
 )
 @click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=FOLDER)
@@ -43,30 +61,24 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     "--against",
     "peers",
     group=INPUT,
-    shell_complete=list_of(lambda _begun: OPENCV_METHODS),
     default="",
     callback=names_from(OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
 )
-@option(
+@_folder(
     "--results",
     group=INPUT,
-    type=FOLDER,
-    metavar="FOLDER",
     help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder, or of one sequence bin000123.png, instead of "
     "running the method.",
 )
-@option(
+@_folder(
     "--masks",
     group=OUTPUT,
-    type=FOLDER,
-    metavar="FOLDER",
     help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, a folder for each method.",
 )
-@_file_option("--csv", "csv_file", "Write a line for each video, category and overall.")
-@_file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png.")
+@_output_file("--sheet", "sheet_file", help="Show the worst frames with their errors in colour, as .html.")
 @count(
     "--worst",
     group=OUTPUT,
@@ -75,19 +87,20 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     default=8,
     text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
-@option("--overwrite", group=OUTPUT, is_flag=True, help="Replace files and masks that exist.")
+@overwrite_option(help="Replace files and masks that exist.")
 @rate_option
+@online_option
 @json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
 def evaluate(
     directories: tuple[Path, ...],
     peers: list[str],
     results: Path | None,
     masks: Path | None,
-    csv_file: Path | None,
     sheet_file: Path | None,
     worst: int,
     overwrite: bool,
     fps: float | None,
+    online: bool,
     **options: Any,
 ) -> None:
     """Run the method on sequences with ground truth and score the masks.
@@ -97,11 +110,10 @@ def evaluate(
     temporalROI.txt and ROI.bmp; its category is the folder that holds it. All frames are processed in order; those
     with ground truth in the temporal region are scored: recall, specificity, rates of false positives and
     negatives, percentage of wrong classifications, precision and F; with the median time of a frame in
-    milliseconds.
+    milliseconds. To compare with causal methods, use --online.
 
     For several sequences averages follow: a category is the mean of its videos, overall the mean of the categories. A
-    metric that is undefined for a video is left out of the mean, as a line below the table says; it is null in --json
-    and empty in the CSV file.
+    metric that is undefined for a video is left out of the mean, as a line below the table says; it is null in --json.
     """
     if Reporting.of().json and directories[-1].suffix == ".json" and not directories[-1].is_dir():
         raise ParameterError(f"--json prints and takes no file: bgsub evaluate ... --json > {directories[-1]}")
@@ -114,18 +126,16 @@ def evaluate(
     sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)
     sequences = evaluation.find_sequences(directories)
     if not overwrite:
-        _check_free(sequences, masks, csv_file, sheet_file)
-    if sheet is not None:
-        sheet.check(len(sequences) * len(parameters) * worst)
-    scores = _collect(
-        evaluation.compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=show_progress)
-        if results is None
-        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=show_progress),
-        parameters,
-    )
-    _print(scores, parameters)  # first, so that a full disk loses only the files
-    if csv_file is not None:
-        evaluation.write_csv(csv_file, scores)
+        _check_free(sequences, masks, sheet_file)
+    run = partial(evaluation.compare, sequences, makers, masks=masks, online=online)
+    if results is not None:
+        run = partial(evaluation.compare_results, sequences, results)
+    scores: list[evaluation.Score] = []
+    try:
+        for score in run(sheet=sheet, worst=worst, progress=show_progress):
+            scores.append(score)
+    finally:  # also after an error, and first, so that a full disk loses only the files
+        _print(scores, parameters)
     if sheet is not None:
         sheet.write()
 
@@ -152,18 +162,6 @@ def _methods(
     return makers, parameters
 
 
-def _collect(runs: Iterable[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> list[evaluation.Score]:
-    """Return all scores; print those before an error or an interruption."""
-    scores: list[evaluation.Score] = []
-    try:
-        for score in runs:
-            scores.append(score)
-    except (BgsubError, KeyboardInterrupt):
-        _print(scores, parameters)
-        raise
-    return scores
-
-
 def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
     if Reporting.of().json:
         click.echo(evaluation.format_json(scores, parameters))
@@ -180,7 +178,7 @@ def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]
         Example("bgsub bench video.mp4 --duration 200 --scale 0.5", "On a video, at half its size"),
     ),
 )
-@click.argument("source", required=False, shell_complete=one_of_files())
+@click.argument("source", required=False, type=SOURCE)
 @duration_option("300", "Maximum length")
 def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
@@ -193,3 +191,35 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     pictures = load_frames(source, duration)
     timings = time_methods(pictures, lambda: make_subtractor(options), options["threads"])
     click.echo(format_speed(timings))
+
+
+@click.command(
+    cls=Command,
+    short_help="Separate a synthetic scene and score the masks; needs no camera.",
+    examples=(Example("bgsub demo -o demo --scene street --duration 10s", "A video of a scene and its masks"),),
+)
+@output_option(default=Path("bgsub-demo"), show_default=True, callback=check_folder, help="Folder for the results.")
+@scene_option
+@duration_option("300", "Length of the scene")
+@count("--seed", group=INPUT, least=0, default=0, text="Seed of the random scene.")
+@json_option()
+def demo(output: Path, scene: str, duration: Timecode, seed: int) -> None:
+    """Generate a scene with moving objects and changing light, separate it, and score the masks.
+
+    Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and input.mp4, a video to try the other commands
+    on, and prints the scores of the masks against ground truth.
+    """
+    from bgsub.evaluation.sequences import OnlineScorer  # noqa: PLC0415 - it imports OpenCV
+    from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415 - as above
+
+    prepare_folder(output)  # before the scene is generated
+    made = synthetic.scene(scene, size=(320, 240), length=duration.in_frames(synthetic.Scene.fps) or 1, seed=seed)
+    scorer = OnlineScorer(made)
+    with scorer.source as source:
+        source.name = f"scene '{scene}'"
+        outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
+        subtractor = bgsub.BackgroundSubtractor(fps=float(made.fps))
+        result = run_pipeline(source, subtractor, outputs, RunReporter(observer=scorer))
+    check_whole(result, ends=True)
+    if not (Reporting.of().quiet or Reporting.of().json):
+        click.echo(f"against ground truth: {scorer.text()}")

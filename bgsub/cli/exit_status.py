@@ -6,8 +6,7 @@ import signal
 
 import click
 
-from bgsub.cli.help import FileOption
-from bgsub.cli.setting_sources import METHOD, setting_of
+from bgsub.cli.setting_sources import setting_of
 from bgsub.errors import (
     BgsubError,
     BrokenSourceError,
@@ -43,8 +42,7 @@ def _of_error(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         setting = setting_of(error.ctx, error.param)
         if setting is not None:
-            message = error.message.rstrip(".")
-            return f"{setting.name}: {message}{choice_hint(message, error.param)}", WRONG_INPUT
+            return f"{setting.name}: {error.message.rstrip('.')}", WRONG_INPUT
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{_usage(error)}; see {error.ctx.command_path} --help", WRONG_INPUT
     if isinstance(error, click.ClickException):
@@ -76,27 +74,14 @@ def _usage(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         return f"No such option {error.option_name!r}{_option_hint(error.option_name, context)}"
     message = error.format_message().rstrip(".").partition(". Did you mean")[0]
-    if isinstance(error, click.BadParameter) and error.param is not None:
-        return message + choice_hint(error.message, error.param)
     if isinstance(context.command, click.Group) and message.startswith("No such command"):
         return message + did_you_mean(message.partition("'")[2].rstrip("'"), context.command.commands)
     return message
 
 
 def _option_hint(name: str, context: click.Context) -> str:
-    options = context.command.get_params(context)
-    if any(isinstance(option, FileOption) and name in option.opts for option in options):
-        return f"; set it in [{METHOD}] of a settings file"
     program = context.find_root()
     if context is not program and any(name in option.opts for option in program.command.params):
         return f"; put it before the command: {program.command_path} {name}"
-    flags = (flag for option in options if not isinstance(option, FileOption) for flag in option.opts)
+    flags = (flag for option in context.command.get_params(context) for flag in option.opts)
     return did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
-
-
-def choice_hint(message: str, option: click.Parameter) -> str:
-    """Return the nearest choice for the end of a message that begins with a wrong one in quotes."""
-    if not isinstance(option.type, click.Choice):
-        return ""
-    came = message.partition("'")[2].partition("'")[0]
-    return did_you_mean(came, map(str, option.type.choices))

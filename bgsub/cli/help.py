@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-INPUT, SCREEN, OUTPUT = "Input", "Window, browser and video calls", "Output"
+INPUT, SCREEN, OUTPUT = "Input", "Window and browser", "Output"
 EVENTS, CLIPS, NOTIFICATIONS = "Events and regions", "Clips of motion", "Notifications to other programs"
 METHOD, SCENE, RUNNING = "Method", "Light, shadows, camera and standing objects", "Running"
 SUBSPACE = "Subspace, with the symbols of the paper"
@@ -23,6 +23,8 @@ REPORTING = "Reporting, before or after the command"
 
 _ALL = f"{__name__}.all"  # key in the context: whether to show every option
 _WIDEST = 28  # columns of the options
+EXITING: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+"""An option that prints something and exits."""
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 _PARAGRAPHS = 2  # of the description above the common options
 
@@ -36,31 +38,14 @@ class Example:
 
 
 class Option(click.Option):
-    """An option of a command.
+    """An option of a command, in a `group`: one of `GROUPS`, or `REPORTING`; ``--help`` shows it if it is `common`.
 
-    Attributes
-    ----------
-    group : str
-        One of `GROUPS`, or `REPORTING`.
-    of_method : bool
-        Whether it is a parameter of the method, which can be set in ``[method]`` of a settings file.
-    common : bool
-        Whether ``--help`` shows it.
+    A parameter `of_method` can be set in ``[method]`` of a settings file.
     """
 
     def __init__(self, *args: Any, group: str, of_method: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
         self.group, self.of_method, self.common = group, of_method, True
-
-
-class FileOption(Option):
-    """A parameter that a settings file sets and the command line does not."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, hidden=True, **more)
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Leave the option out of the parser."""
 
 
 class _Formatter(click.HelpFormatter):
@@ -83,15 +68,7 @@ class HelpContext(click.Context):
 
 
 class HelpfulCommand(click.Command):
-    """A command that shows its options in groups.
-
-    Parameters
-    ----------
-    common : sequence of str
-        Long names, without hyphens in front, of the options in ``--help``; empty for all.
-    examples : sequence of Example
-        Command lines that run.
-    """
+    """A command that shows its options in groups: without ``--help-all`` those in `common`; all if it is empty."""
 
     context_class = HelpContext
 
@@ -104,16 +81,8 @@ class HelpfulCommand(click.Command):
         for option in self.params:
             if isinstance(option, Option):
                 option.common = not flags or not flags.isdisjoint(option.opts)
-        self._help_all = Option(
-            ["--help-all"],
-            group=REPORTING,
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_show_all,
-            hidden=not common,
-            help="Show every option and exit.",
-        )
+        of_help = {**EXITING, "group": REPORTING, "help": "Show every option and exit."}
+        self._help_all = Option(["--help-all"], hidden=not common, callback=_show_all, **of_help)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), self._help_all]

@@ -1,11 +1,10 @@
-"""``bgsub live``: cameras in windows, on a page, in files and in video calls."""
+"""``bgsub live``: cameras in windows, on a page and in files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,53 +13,48 @@ import click
 from click.core import ParameterSource
 
 from bgsub import live as sessions
+from bgsub.cli.config import as_toml
 from bgsub.cli.exit_status import FAILURE, OK, exit_status
-from bgsub.cli.help import OUTPUT, SCREEN, Example
+from bgsub.cli.help import SCREEN, Example
 from bgsub.cli.logs import Reporting, json_option, logger
-from bgsub.cli.method_options import MethodCommand, check_model, given, model_option, save_model_option
-from bgsub.cli.motion_options import MotionActions, motion_options
-from bgsub.cli.options import PATH, check_no_file, choice, collect, one_of_files, option
-from bgsub.cli.output_options import boxes_option, event_options, name_option, save_option
-from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
-from bgsub.cli.setting_sources import FILE_NAME, called
-from bgsub.cli.source_options import (
-    BEGINNINGS,
+from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
+from bgsub.cli.options import (
+    SOURCE,
+    check_no_file,
+    choice,
+    combine,
     duration_option,
+    flag,
     on_error_option,
+    option,
+    output_option,
+    overwrite_option,
     rate_option,
-    raw_option,
     reconnect_option,
 )
+from bgsub.cli.output_options import (
+    boxes_option,
+    event_options,
+    make_job,
+    motion_options,
+    name_option,
+    reacts_to_motion,
+    save_option,
+)
+from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
+from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import LIVE_VIEWS
 from bgsub.jobs.job import Job, JobResult
-from bgsub.video.regions import Regions
+from bgsub.storage.durable_io import write_whole
 from bgsub.video.sources.camera_address import file_name, without_password
 
 if TYPE_CHECKING:
-    from bgsub.events.feed import EventFeed
     from bgsub.live.session import Outcome
-    from bgsub.storage.file_lock import Claims
-    from bgsub.subtractor.subtractor import BackgroundSubtractor
-    from bgsub.video.sinks.base import Sink
-    from bgsub.video.sources.base import FrameSource
     from bgsub.video.timecode import Timecode
 
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")
 _STANDARD = Path("-")
-
-
-@dataclass(frozen=True)
-class Screen:
-    """The options of window, page and virtual camera; `serve` is host and port of the page."""
-
-    view: str
-    no_window: bool
-    serve: tuple[str, int] | None
-    token: str | None
-    fast: bool
-    virtual_camera: bool
-    backdrop: str | None
 
 
 def parse_host_and_port(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
@@ -73,9 +67,8 @@ def parse_host_and_port(context: click.Context, option: click.Parameter, value: 
     return (match["host"] or "127.0.0.1").strip("[]"), int(match["port"])
 
 
-_screen_options = collect(
-    "screen",
-    Screen,
+_of_screen = partial(option, group=SCREEN)
+_screen_options = combine(
     choice(
         "--view",
         group=SCREEN,
@@ -83,37 +76,18 @@ _screen_options = collect(
         metavar="VIEW",
         text=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
-    option("--no-window", group=SCREEN, is_flag=True, help="Open no window; needs another output or --serve."),
-    option(
+    flag("--no-window", group=SCREEN, help="Open no window; needs another output or --serve."),
+    _of_screen(
         "--serve",
-        group=SCREEN,
         metavar="[HOST:]PORT",
         callback=parse_host_and_port,
         help="Show and control the run in a browser, on this machine or, with a token, in the network "
         "(0.0.0.0:8765); port 0 is any free one.",
     ),
-    option(
-        "--token",
-        group=SCREEN,
-        metavar="TEXT",
-        hide_input=True,
-        help="Password of the page.  [default: in the network a random one]",
+    _of_screen(
+        "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: in the network a random one]"
     ),
-    option("--fast", group=SCREEN, is_flag=True, help="Show a file as fast as possible instead of in real time."),
-    option(
-        "--virtual-camera",
-        group=SCREEN,
-        is_flag=True,
-        help="Send the foreground on another background to a virtual camera, for video calls.",
-    ),
-    option(
-        "--backdrop",
-        group=SCREEN,
-        shell_complete=one_of_files("blur"),
-        metavar="blur|#rrggbb|IMAGE",
-        help="The background of the virtual camera and of the view cutout: blurred, a colour, or an image file.  "
-        "[default: blur]",
-    ),
+    flag("--fast", group=SCREEN, help="Show a file as fast as possible instead of in real time."),
 )
 
 
@@ -121,7 +95,7 @@ _screen_options = collect(
     cls=MethodCommand,
     short_help="Separate cameras in windows, a browser, files.",
     common=(
-        *("view", "no-window", "serve", "virtual-camera", "backdrop", "output", "save", "event-formats", "roi"),
+        *("view", "no-window", "serve", "output", "save", "event-formats", "roi"),
         *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
     ),
     examples=(
@@ -130,33 +104,23 @@ _screen_options = collect(
         Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each motion"),
     ),
 )
-@click.argument("cameras", nargs=-1, metavar="[CAMERA]...", shell_complete=one_of_files(*BEGINNINGS))
+@click.argument("cameras", nargs=-1, metavar="[CAMERA]...", type=SOURCE)
 @_screen_options
-@option(
-    "-o",
-    "--output",
-    group=OUTPUT,
-    type=PATH,
-    callback=check_no_file,
-    help="Folder for recordings of the --save views, or - for standard output.",
-)
+@output_option(callback=check_no_file, help="Folder for the --save views, or - for standard output.")
 @save_option
 @boxes_option
 @name_option
-@option("--overwrite", group=OUTPUT, is_flag=True, help="Replace recordings, event files and a model that exist.")
+@overwrite_option(help="Replace recordings, event files and a model that exist.")
 @event_options
 @motion_options
 @duration_option()
-@raw_option
 @rate_option
 @reconnect_option
 @on_error_option
 @model_option
 @save_model_option
 @json_option()
-def live(
-    *, cameras: tuple[str, ...], screen: Screen, actions: MotionActions, duration: Timecode | None, **options: Any
-) -> int:
+def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any) -> int:
     """Separate the frames of cameras in real time.
 
     CAMERA is the number of a camera (0, the default, is the first) or an address such as rtsp://... or
@@ -167,45 +131,20 @@ def live(
     q in the window, Ctrl-C and SIGTERM end the run of a camera with exit code 0. Before the end of a file, or of
     --duration, the two signals give the exit codes 130 and 143.
 
-    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions,
-    r reset the model, f freeze it.
+    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, r reset the model,
+    f freeze it.
     """
     cameras = cameras or ("0",)
-    from bgsub.storage.file_lock import Claims  # noqa: PLC0415 - it is slow to import
-
+    jobs = [_job(source, folder, options) for source, folder in zip(cameras, _folders(cameras), strict=True)]
+    _check(cameras, options)
     context = click.get_current_context()
-    claims = context.with_resource(Claims())
-    outputs = _Outputs(actions, screen, datetime.now(), options, claims)
-    _check(cameras, outputs)
-    check_model(options, options["model"])
-    described = [
-        sessions.LiveCamera(
-            source,
-            given(options),
-            options["model"],
-            options["save_model"],
-            partial(outputs.sinks, folder=folder),
-            {name: options[name] for name in ("on_error", "fps", "raw", "reconnect")},
-            screen.fast,
-            options["roi"],
-            options["privacy"],
-            actions.of_job["motion"],
-        )
-        for source, folder in zip(cameras, _folders(cameras), strict=True)
-    ]
-    page = None if screen.serve is None else {"host": screen.serve[0], "port": screen.serve[1], "token": screen.token}
+    host, port = options["serve"] or (None, None)
+    page = None if port is None else {"host": host, "port": port, "token": options["token"]}
     reporter = RunReporter(len(cameras) > 1, duration)
-    start = partial(
-        sessions.LiveSession,
-        described,
-        view=screen.view,
-        boxes=options["boxes"],
-        page=page,
-        backdrop=screen.backdrop,
-        regions=_regions(context, options),
-        runner=partial(_run, context, reporter, claims=claims),
-    )
-    with _start(start, not screen.no_window, page is not None) as session:
+    shown = {name: options[name] for name in ("fast", "view", "boxes")}
+    run, regions = partial(_run, context, reporter=reporter), _regions(context, options)
+    start = partial(sessions.LiveSession, jobs, page=page, regions=regions, runner=run, **shown)
+    with _start(start, not options["no_window"], page is not None) as session:
         if session.server is not None:
             is_taken = Reporting.of().json or options["output"] == _STANDARD
             click.echo(f"watch at {session.server.address}", err=is_taken)
@@ -221,15 +160,19 @@ _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
-    """Return the regions of the run, and the function that writes drawn ones into a settings file."""
-    file = context.find_root().params.get("config") or Path(FILE_NAME)
+    """Return the regions of the run, and the function that writes drawn ones into `REGIONS_FILE`."""
+    config = str(context.find_root().params.get("config"))
+
+    def overrides(option: click.Parameter) -> bool:
+        setting = setting_of(context, option)
+        above = context.get_parameter_source(option.name or "") in _ABOVE_FILES
+        return above or (setting is not None and setting.place == config)
 
     def save(texts: Mapping[str, Sequence[str]]) -> str:
-        from bgsub.cli.config import store  # noqa: PLC0415 - few runs store regions
-
-        store(file, context.command.name or "", texts)
-        above = [kind for kind in texts if context.get_parameter_source(kind) in _ABOVE_FILES]
-        return f"{file}, which {' and '.join(f'--{kind}' for kind in above)} overrides" if above else str(file)
+        lines = [f"{kind} = {as_toml(regions)}\n" for kind, regions in texts.items()]
+        write_whole(Path(REGIONS_FILE), "".join(lines).encode())
+        above = [called(context, one) for one in context.command.params if one.name in texts and overrides(one)]
+        return f"{REGIONS_FILE}, which {' and '.join(above)} overrides" if above else REGIONS_FILE
 
     return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
 
@@ -248,61 +191,26 @@ def _start(start: Callable[..., sessions.LiveSession], window: bool, page: bool)
         return start(window=False)
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """The outputs of the cameras in files and in a virtual camera; `started` is in all file names of the run."""
-
-    actions: MotionActions
-    screen: Screen
-    started: datetime
-    options: dict[str, Any]
-    claims: Claims
-
-    def sinks(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
-        """Return the outputs of a camera, in `folder` below the folders of the options."""
-        sinks: list[Sink] = []
-        try:
-            if self.screen.virtual_camera:
-                backdrop = self.screen.backdrop or "blur"
-                sinks.append(sessions.VirtualCameraSink(backdrop, source.fps, size=source.size))
-            sinks += self._files(source, feed, folder)
-        except BaseException:
-            for sink in sinks:
-                sink.abort()
-            raise
-        return sinks
-
-    def _files(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
-        from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415 - it imports OpenCV
-
-        output, actions = self.options["output"], self.actions.moved(lambda place: place / folder)
-        job = Job(
-            source.name,
-            (output or Path()) / folder,
-            save=() if output is None else actions.views(self.options["views"]),
-            event_formats=tuple(self.options["event_formats"]),
-            **{name: self.options[name] for name in ("name", "boxes", "model", "save_model")},
-            **actions.of_job,
-        )
-        regions = Regions(self.options["roi"]) if self.options["roi"] else None
-        return make_sinks(job, source, self.options["overwrite"], self.started, regions, feed, self.claims)
+def _job(source: str, folder: str, options: dict[str, Any]) -> Job:
+    """Return the job of a camera, with its files in `folder` below those of the options."""
+    output = options["output"]
+    inside = {name: options[name] and options[name] / folder for name in ("record", "snapshots")}
+    views = () if output is None else options["views"]
+    return make_job(source, output and output / folder, {**options, **inside, "views": views})
 
 
-def _check(cameras: tuple[str, ...], outputs: _Outputs) -> None:
+def _check(cameras: tuple[str, ...], options: dict[str, Any]) -> None:
     """Raise an error for options that exclude or need each other."""
-    folder, screen = outputs.options["output"], outputs.screen
-    seen = (folder is not None, outputs.actions.is_wanted, screen.serve is not None, screen.virtual_camera)
-    if screen.no_window and not any(seen):
-        others = "--output, --record, --on-event, --webhook, --snapshots, --serve or --virtual-camera"
+    folder, serve = options["output"], options["serve"]
+    if options["no_window"] and folder is None and not reacts_to_motion(options) and serve is None:
+        others = "--output, --record, --on-event, --webhook, --snapshots or --serve"
         raise click.UsageError(f"--no-window needs {others}, or nothing would show the result")
-    if screen.token is not None and screen.serve is None:
+    if options["token"] is not None and serve is None:
         raise ParameterError("--token needs --serve")
-    if outputs.options["event_formats"] and folder is None:
+    if options["event_formats"] and folder is None:
         raise ParameterError("--event-formats needs --output")
     if folder == _STANDARD and len(cameras) > 1:
         raise ParameterError("standard output takes one camera, got several")
-    if screen.virtual_camera and len(cameras) > 1:
-        raise ParameterError("--virtual-camera takes one camera, got several")
 
 
 def _folders(cameras: tuple[str, ...]) -> list[str]:
@@ -317,17 +225,10 @@ def _folders(cameras: tuple[str, ...]) -> list[str]:
     return folders
 
 
-def _run(
-    context: click.Context,
-    reporter: RunReporter,
-    source: FrameSource,
-    subtractor: BackgroundSubtractor,
-    sinks: Sequence[Sink],
-    **more: Any,
-) -> JobResult:
-    """Run one opened camera in any thread, with the options of the command."""
+def _run(context: click.Context, *opened: Any, **more: Any) -> JobResult:
+    """Run one opened camera in any thread, with the options of the command; arguments as for `run_pipeline`."""
     with context.scope(cleanup=False):
-        return run_pipeline(source, subtractor, sinks, reporter, **more)
+        return run_pipeline(*opened, **more)
 
 
 def _report_all(outcomes: list[Outcome], reporter: RunReporter) -> int:

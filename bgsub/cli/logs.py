@@ -16,10 +16,12 @@ from bgsub.cli.exit_status import exit_status
 from bgsub.cli.help import REPORTING, RUNNING, Option
 from bgsub.cli.options import PATH, option
 from bgsub.errors import SinkError
+from bgsub.numerics.compilation import logger as kernel_logger
+from bgsub.storage.durable_io import os_errors_as
 
 logger = logging.getLogger("bgsub")
-progress_logger = logging.getLogger("bgsub.progress")  # shown on the screen without --verbose
-stream_logger = logging.getLogger("bgsub.stream")  # messages about raw frames on standard output, likewise
+progress_logger = logging.getLogger("bgsub.progress")
+_SHOWN = (progress_logger, logging.getLogger("bgsub.stream"), kernel_logger)  # on the screen without --verbose, too
 
 PROGRESS = ("auto", "bar", "log")
 
@@ -42,12 +44,11 @@ class Reporting:
 
 
 class Screen(logging.StreamHandler):
-    """The log on standard error: warnings and progress; everything if `verbose`."""
+    """The log on standard error: warnings and, unless `quiet`, progress; everything if `verbose`."""
 
     def __init__(self, verbose: bool) -> None:
         super().__init__()
-        self.verbose = verbose
-        self.shown = {progress_logger.name, stream_logger.name}
+        self.verbose, self.quiet = verbose, False
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -66,15 +67,16 @@ class Screen(logging.StreamHandler):
             super().handleError(record)
 
     def filter(self, record: logging.LogRecord) -> Any:
-        wanted = self.verbose or record.levelno >= logging.WARNING or record.name in self.shown
-        return wanted and super().filter(record)
+        is_shown = not self.quiet and record.name in [one.name for one in _SHOWN]
+        return (self.verbose or record.levelno >= logging.WARNING or is_shown) and super().filter(record)
 
 
 def log_to_screen(verbose: bool) -> None:
     """Start the log of the program."""
     logger.handlers = [Screen(verbose)]
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
-    progress_logger.setLevel(logging.INFO)
+    for shown in _SHOWN:
+        shown.setLevel(logging.INFO)
 
 
 class LogFile(logging.FileHandler):
@@ -105,22 +107,13 @@ class LogFile(logging.FileHandler):
             logger.warning("the log cannot be written to '%s': %s", self.baseFilename, error.strerror or error)
 
 
-@contextmanager
-def shown_on_screen(shown: logging.Logger) -> Iterator[None]:
-    """Show the messages of a logger on the screen inside the block."""
-    screens = [handler for handler in logger.handlers if isinstance(handler, Screen)]
-    for screen in screens:
-        screen.shown.add(shown.name)
-    try:
-        yield
-    finally:
-        for screen in screens:
-            screen.shown.discard(shown.name)
+def _screens() -> list[Screen]:
+    return [handler for handler in logger.handlers if isinstance(handler, Screen)]
 
 
 def is_verbose() -> bool:
     """Return whether the screen shows the whole log."""
-    return any(isinstance(handler, Screen) and handler.verbose for handler in logger.handlers)
+    return any(screen.verbose for screen in _screens())
 
 
 @contextmanager
@@ -128,14 +121,13 @@ def logged(reporting: Reporting) -> Iterator[None]:
     """Log as the options say inside the block, its error included; SinkError if the file cannot be opened."""
     if reporting.verbose and not is_verbose():
         log_to_screen(True)
-    stream_logger.setLevel(logging.WARNING if reporting.quiet else logging.INFO)
+    for screen in _screens():
+        screen.quiet = reporting.quiet
     if reporting.log is None:
         yield
         return
-    try:
+    with os_errors_as(SinkError, f"the log cannot be written to '{reporting.log}'"):
         handler = LogFile(reporting.log, encoding="utf-8")
-    except OSError as error:
-        raise SinkError(f"the log cannot be written to '{reporting.log}': {error.strerror or error}") from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

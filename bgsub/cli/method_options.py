@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from bgsub.cli.help import METHOD, SCENE, SUBSPACE, FileOption, Option
+from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
 from bgsub.cli.logs import logger
-from bgsub.cli.options import PATH, check_file, option
+from bgsub.cli.options import check_file, file_option
 from bgsub.cli.setting_sources import called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, did_you_mean
@@ -29,11 +29,11 @@ The option ``--fps`` is the frame rate of the source. The frames of a source hav
 is for Python.
 """
 
-FILE_ONLY = (
+HIDDEN = (
     *("median", "scene_changes", "max_value"),
     *("surrogate", "mu", "p", "metric", "line_search", "gradient_carry", "subset", "random_state"),
 )
-"""The parameters that are set in ``[method]`` of a settings file and not on the command line."""
+"""The parameters that ``--help-all`` does not show: few runs need them."""
 
 _TRUTH = {"true": True, "false": False}
 _GROUPS = {
@@ -49,8 +49,36 @@ class MethodCommand(Command):
         super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
 
     def prepare(self, ctx: click.Context) -> None:
-        """Drop the parameters that a saved model brings itself."""
-        reconcile(ctx)
+        """Drop a model that does not exist yet, and parameters that the model brings itself.
+
+        A model that is saved into the file it is read from exists from the second run on. ParameterError if a typed
+        parameter differs from that of the model; those from files and variables are for new models and only warn.
+        """
+        model: Path | None = ctx.params.get("model")
+        saved: Path | None = ctx.params.get("save_model")
+        if model is not None and saved is not None and model.resolve() == saved.resolve() and not model.exists():
+            ctx.params["model"] = model = None
+        parameters, fps = given(ctx.params), ctx.params.get("fps")
+        if model is None or not (parameters or fps):
+            return
+        from bgsub.storage.array_file import read_model_parameters  # noqa: PLC0415 - it imports NumPy
+
+        stored = read_model_parameters(model)
+        own_fps = stored.get("fps", fps) * ctx.params.get("every", 1)
+        if fps and not math.isclose(fps, own_fps):
+            note = "times of the method keep its %g frames per second; --fps %g applies to times and outputs only"
+            logger.warning(f"the model %s: {note}", model, own_fps, fps)
+        for option in ctx.command.params:
+            name = option.name or ""
+            if name not in parameters:
+                continue
+            value, own, setting = parameters[name], stored.get(name, SUBTRACTOR[name].default), setting_of(ctx, option)
+            if value != own and setting is None:
+                flag = option.opts[0]
+                raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")
+            if value != own and setting is not None:
+                logger.warning("the model %s keeps its %s = %s; %s is ignored", model, name, own, setting.name)
+            ctx.params[name] = None
 
 
 class MethodParameter(click.ParamType):
@@ -84,8 +112,9 @@ def _method_options() -> Iterator[Option]:
     american = {british: name for name, british in SPELLINGS.items()}
     for name, parameter in METHOD_PARAMETERS.items():
         flags = [f"--{one.replace('_', '-')}" for one in (name, american.get(name)) if one]
-        yield (FileOption if name in FILE_ONLY else Option)(
+        yield Option(
             [*flags, name],
+            hidden=name in HIDDEN,
             group=_GROUPS.get(name, METHOD),
             of_method=True,
             type=MethodParameter(parameter),
@@ -104,7 +133,7 @@ def _help(parameter: Parameter) -> str:
     return f"{parameter.help[0].upper()}{parameter.help[1:]}.  [{'; '.join(notes)}]"
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of the method among `options` that were set."""
     return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
 
@@ -117,56 +146,11 @@ def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     return make({**given(options), **fps})
 
 
-def check_model(options: dict[str, Any], model: Path | None) -> None:
-    """Raise ParameterError for parameters of the method next to a saved model."""
-    parameters = given(options)
-    if model is not None and parameters:
-        flag = next(iter(parameters)).replace("_", "-")
-        raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
-
-
-def reconcile(context: click.Context) -> None:
-    """Drop a model that does not exist yet, and parameters that the model brings itself.
-
-    A model that is saved into the file it is read from exists from the second run on. ParameterError if a typed
-    parameter differs from that of the model; those from files and variables are for new models and only warn.
-    """
-    model: Path | None = context.params.get("model")
-    saved: Path | None = context.params.get("save_model")
-    kept = model is not None and saved is not None and model.resolve() == saved.resolve()
-    if model is not None and kept and not model.exists():
-        context.params["model"] = model = None
-    set_options = [one for one in context.command.params if one.name in given(context.params)]
-    others = {one.name or "": setting for one in set_options if (setting := setting_of(context, one)) or kept}
-    fps = context.params.get("fps")
-    if model is None or not (others or fps):
-        return
-    from bgsub.storage.array_file import read_model_parameters  # noqa: PLC0415 - it imports NumPy
-
-    stored = read_model_parameters(model)
-    own_fps = stored.get("fps", fps) * context.params.get("every", 1)
-    if fps and not math.isclose(fps, own_fps):
-        note = "times of the method keep its %g frames per second; --fps %g applies to times and outputs only"
-        logger.warning(f"the model %s: {note}", model, own_fps, fps)
-    for name, setting in others.items():
-        value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
-        if value != own and setting is None:
-            flag = f"--{name.replace('_', '-')}"
-            raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")
-        if value != own and setting is not None:
-            logger.warning("the model %s keeps its %s = %s; %s is ignored", model, name, own, setting.name)
-        context.params[name] = None
-
-
-model_option = option(
-    "--model", group=METHOD, type=PATH, metavar="FILE", help="Continue with a model that --save-model wrote."
-)
-save_model_option = option(
+model_option = file_option("--model", group=METHOD, help="Continue with a model that --save-model wrote.")
+save_model_option = file_option(
     "--save-model",
     group=METHOD,
-    type=PATH,
     callback=check_file,
-    metavar="FILE",
     help="Write the model at the end, also after Ctrl-C. With the same file as --model, which may be missing the first "
     "time, every run continues with the model of the run before.",
 )

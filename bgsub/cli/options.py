@@ -1,29 +1,32 @@
-"""Parts of options: kinds, groups of options, completion and checks of values."""
+"""Parts of options: kinds, groups and checks of values; the options for the source."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from bgsub.cli.help import INPUT, OUTPUT, Option
+from bgsub.cli.help import INPUT, METHOD, OUTPUT, Option
 from bgsub.cli.setting_sources import called
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.video.output_names import ENDINGS
+from bgsub.video.timecode import Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+SOURCE = click.Path()
+"""A text that may be the name of a file, which the shell completes."""
 option = partial(click.option, cls=Option)
 """As `click.option`, with the `group` of the option in the help."""
+flag = partial(option, is_flag=True)
+file_option = partial(option, type=PATH, metavar="FILE")
+seconds = partial(option, type=click.FloatRange(0), metavar="SECONDS")
 
 
 def count(*names: str, group: str, least: int, default: int, text: str, most: int | None = None) -> Decorator:
@@ -47,42 +50,6 @@ def combine(*options: Decorator) -> Decorator:
         return command
 
     return add
-
-
-def collect(name: str, kind: type[Any], *options: Decorator) -> Decorator:
-    """Return a decorator that adds options and passes their values to the command as one dataclass `name`."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-
-        @wraps(command)
-        def call(*arguments: Any, **given: Any) -> Any:
-            own = {field.name: given.pop(field.name) for field in dataclasses.fields(kind) if field.name in given}
-            return command(*arguments, **given, **{name: kind(**own)})
-
-        return combine(*options)(call)
-
-    return add
-
-
-def one_of_files(*words: str) -> Completer:
-    """Return a completer of file names and of some words."""
-
-    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
-        named = [CompletionItem(word) for word in words if begun and word.startswith(begun)]
-        return named or [CompletionItem(begun, type="file")]
-
-    return complete
-
-
-def list_of(words: Callable[[str], Iterable[str]]) -> Completer:
-    """Return a completer of the last word of ``mask,panel``; `words` gets the beginning of that word."""
-
-    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
-        before, comma, last = begun.rpartition(",")
-        left = (word for word in words(last) if word.startswith(last) and word not in before.split(","))
-        return [CompletionItem(f"{before}{comma}{word}") for word in left]
-
-    return complete
 
 
 def converted(convert: Callable[[Any], Any]) -> Callback:
@@ -138,7 +105,7 @@ def check_folder(context: click.Context, option: click.Parameter, value: Path) -
 
 def check_no_file(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
     """Return the path of a folder; ParameterError for the name of a file."""
-    if value is not None and value.suffix.lower() in ENDINGS and not value.is_dir():
+    if value is not None and value.suffix.lower() in (*ENDINGS, ".avi", ".webm") and not value.is_dir():
         raise ParameterError(f"{called(context, option)} takes a folder, got the name of a file, '{value}'")
     return value
 
@@ -152,9 +119,73 @@ def check_file(context: click.Context, option: click.Parameter, path: Path | Non
     return path
 
 
-folder_option = option(
-    "-o", "--output", group=OUTPUT, required=True, type=PATH, callback=check_folder, help="Folder for the results."
-)
+overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
+output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)
+folder_option = output_option(required=True, callback=check_folder, help="Folder for the results.")
 scene_option = choice(
     "--scene", group=INPUT, of=["lobby", "street"], text="A room with switching lamps, or a road under moving clouds."
+)
+
+
+def _check_position(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        Timecode.parse(value, called(context, option))
+    return value
+
+
+_of_input = partial(option, group=INPUT)
+_position = partial(_of_input, callback=_check_position, metavar="TIME")
+
+
+def duration_option(default: str | None = None, text: str = "Stop after this length") -> Decorator:
+    """Return the option ``--duration`` of a command that reads from the start; its value is a `Timecode` or None."""
+
+    def parse(context: click.Context, option: click.Parameter, value: str | None) -> Timecode | None:
+        length = None if value is None else Timecode.parse(value, called(context, option))
+        if length is not None and not length.amount:
+            raise ParameterError(f"{called(context, option)} must be more than 0, got '{value}'")
+        return length
+
+    return _of_input(
+        "--duration",
+        default=default,
+        show_default=True,
+        callback=parse,
+        metavar="TIME",
+        help=f"{text}: frames (250), seconds (10.0 or 10s), or 0:10.",
+    )
+
+
+source_options = combine(
+    _position("--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."),
+    _position("--end", help="Stop before this position, written like --start."),
+    _position(
+        "--duration", help="Stop after this length: frames (250), seconds (10.0 or 10s), or 0:10; not with --end."
+    ),
+    count("--every", group=INPUT, least=1, default=1, text="Read only the first of every N frames."),
+)
+"""The values are as `open_source` takes them: `start`, `end` and `duration` are text or None."""
+
+
+reconnect_option = seconds(
+    "--reconnect",
+    group=INPUT,
+    help="Keep trying to open a camera that is lost or missing for this long; 0 is not at all, inf without end.  "
+    "[default: inf for lost network cameras, else 0]",
+)
+on_error_option = _of_input(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    help="Stop at a frame that cannot be read, or skip it with a warning.  [default: skip for cameras, else stop]",
+)
+online_option = flag(
+    "--online",
+    group=METHOD,
+    help="Use only the frames so far for each mask. Otherwise the first 500 frames of a file are learned in advance.",
+)
+rate_option = _of_input(
+    "--fps",
+    type=click.FloatRange(0, min_open=True),
+    metavar="X",
+    help="Frames per second, for images and for videos with a wrong frame rate.  [default: that of the source]",
 )

@@ -1,47 +1,134 @@
-"""Options for the outputs of a source, shared by the commands for one file and for many."""
+"""Options for the outputs of a source: views, events, clips of motion and notifications."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub.cli.help import EVENTS, OUTPUT
-from bgsub.cli.method_options import check_model, given, model_option
-from bgsub.cli.motion_options import MotionActions
+import click
+
+from bgsub.cli.help import CLIPS, EVENTS, NOTIFICATIONS, OUTPUT
+from bgsub.cli.method_options import given, model_option
 from bgsub.cli.options import (
+    FOLDER,
     checked,
     combine,
     converted,
-    list_of,
+    flag,
     names_from,
-    one_of_files,
+    on_error_option,
+    online_option,
     option,
+    rate_option,
+    seconds,
+    source_options,
     split_at_commas,
 )
-from bgsub.cli.source_options import on_error_option, rate_option, source_options
+from bgsub.errors import ParameterError
 from bgsub.jobs.job import Job
-from bgsub.video.output_names import (
-    DEFAULT_NAME,
-    EVENT_FORMATS,
-    STILL,
-    VIEWS,
-    allowed_endings,
-    check_name,
-    parse_outputs,
-)
+from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
 from bgsub.video.regions import Regions
+
+_MOTION = {"motion_threshold": "min_share", "min_event_length": "min_duration", "event_gap": "max_gap"}
+_RECORDING = {"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"}
+"""Fields of `MotionRules` and `ClipRules` by option."""
+
+
+def reacts_to_motion(options: Mapping[str, Any]) -> bool:
+    """Return whether options ask for clips, snapshots or notifications."""
+    return any(options.get(name) for name in ("record", "on_event", "webhook", "snapshots"))
+
+
+def _check_motion(options: Mapping[str, Any]) -> None:
+    """Raise ParameterError for options of motion without an output that needs them."""
+    folders = {"snapshot": options.get("snapshots"), "clip": options["record"]}
+    _check_commands(options.get("on_event", ()), [name for name, folder in folders.items() if folder is None])
+    for names, is_allowed, needed in (
+        (_RECORDING, options["record"], "--record"),
+        (_MOTION, reacts_to_motion(options), "--record, --on-event, --webhook or --snapshots"),
+    ):
+        used = [name for name in names if options[name] is not None]
+        if used and not is_allowed:
+            raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
+
+
+def _values(options: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Return the values of options that were given, by field."""
+    return {field: options[name] for name, field in names.items() if options[name] is not None}
+
+
+def _check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> None:
+    """Raise ParameterError as `CommandNotifier` does."""
+    if texts:
+        from bgsub.events.notifications.destinations import CommandNotifier  # noqa: PLC0415 - few runs need it
+
+        for text in texts:
+            CommandNotifier(text, missing=missing)
+
+
+def _check_addresses(texts: tuple[str, ...]) -> None:
+    from bgsub.events.notifications.destinations import WebhookNotifier  # noqa: PLC0415 - few runs need it
+
+    for text in texts:
+        WebhookNotifier(text)
+
+
+_of_clips = partial(seconds, group=CLIPS)
+_folder = partial(option, type=FOLDER, metavar="FOLDER")
+_of_notifications = partial(option, group=NOTIFICATIONS, multiple=True)
+record_options = combine(
+    _folder(
+        "--record",
+        group=CLIPS,
+        help="Record a clip of each motion into this folder, listed in clips.csv. Other outputs are written only if "
+        "--save asks for them.",
+    ),
+    option(
+        "--motion-threshold",
+        group=CLIPS,
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Foreground share of the frame that counts as motion, after the start frames.  [default: 0.002]",
+    ),
+    _of_clips("--min-event-length", help="Minimum length of motion.  [default: 0.3]"),
+    _of_clips("--event-gap", help="Motion that returns within this time belongs to the same event.  [default: 3]"),
+    _of_clips("--pre-roll", help="Length of a clip before the motion.  [default: 2]"),
+    _of_clips("--post-roll", help="Length of a clip after the motion.  [default: 3]"),
+    _of_clips(
+        "--max-clip-length",
+        type=click.FloatRange(0, min_open=True),
+        help="Continue a longer clip in another file.  [default: no limit]",
+    ),
+)
+
+
+motion_options = combine(
+    record_options,
+    _of_notifications(
+        "--on-event",
+        callback=checked(_check_commands),
+        metavar="[start:|end:|snapshot:|clip:]COMMAND",
+        help="Run a command when motion, a light change or another event begins or ends, or when a snapshot or clip "
+        "is written. It gets JSON on its standard input; {type}, {event}, {source}, {time}, {snapshot} and others in "
+        "its words are replaced. No shell runs it, unless the command is one: sh -c '...'. Can be repeated.",
+    ),
+    _of_notifications(
+        "--webhook",
+        callback=checked(_check_addresses),
+        metavar="URL",
+        hide_input=True,
+        help="Send that JSON to this address when motion or another event begins and ends. Can be repeated.",
+    ),
+    _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder."),
+)
+"""Motion, clips and notifications."""
 
 
 def _outputs(value: Sequence[str]) -> list[str] | None:
     return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
-
-
-def _views(begun: str) -> list[str]:
-    """Return completions of a word: the views, with endings once there is a dot."""
-    view, dot, _ = begun.partition(".")
-    return [f"{view}{ending}" for ending in allowed_endings(view)] if dot else [*VIEWS, STILL]
 
 
 save_option = option(
@@ -50,17 +137,13 @@ save_option = option(
     group=OUTPUT,
     multiple=True,
     callback=converted(_outputs),
-    shell_complete=list_of(_views),
     metavar="VIEW,...",
     help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
 )
 """`views` is a list of str such as "mask" and "panel.mp4", or None."""
 
-boxes_option = option(
-    "--boxes",
-    group=OUTPUT,
-    is_flag=True,
-    help="Draw objects, regions, time and events onto panel, overlay and contours, too.",
+boxes_option = flag(
+    "--boxes", group=OUTPUT, help="Draw objects, regions, time and events onto panel, overlay and contours, too."
 )
 name_option = option(
     "--name",
@@ -71,65 +154,44 @@ name_option = option(
     metavar="TEMPLATE",
     help="File names in the folder, with {view}, {source}, {date} and {time}.",
 )
+_of_events = partial(option, group=EVENTS)
+_region = partial(_of_events, multiple=True, callback=checked(Regions))
 event_options = combine(
-    option(
+    _of_events(
         "--event-formats",
-        group=EVENTS,
         default="",
         callback=names_from(tuple(EVENT_FORMATS)),
-        shell_complete=list_of(lambda _begun: EVENT_FORMATS),
         metavar="FORMAT,...",
-        help="Track the objects and write the events: csv, jsonl (with tracks), coco (every object in every frame), "
-        "html (a summary page).",
+        help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page).",
     ),
-    option(
+    _region(
         "--roi",
-        group=EVENTS,
-        shell_complete=one_of_files(),
-        multiple=True,
-        callback=checked(Regions),
         metavar="[NAME=]REGION",
         help="Process this region only: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. "
         "Can be repeated.",
     ),
-    option(
+    _region(
         "--privacy",
-        group=EVENTS,
-        shell_complete=one_of_files(),
-        multiple=True,
-        callback=checked(Regions),
         metavar="REGION",
         help="Black out this region before processing; written like --roi. Can be repeated.",
     ),
 )
 """The values: `event_formats` is a list of str, `roi` and `privacy` are tuples of str."""
 
-common_options = combine(name_option, source_options, event_options, on_error_option, rate_option, model_option)
+common_options = combine(
+    name_option, source_options, event_options, on_error_option, rate_option, model_option, online_option
+)
 """Names, source, events and models."""
 job_options = combine(save_option, boxes_option, common_options)
-"""The options of `make_job` without `actions`."""
+"""The options of `make_job` without those of motion."""
 
 
-def make_job(
-    source: str | tuple[str, ...],
-    output: Path,
-    *,
-    views: Sequence[str] | None,
-    actions: MotionActions,
-    event_formats: Sequence[str],
-    model: Path | None,
-    **options: Any,
-) -> Job:
-    """Return the job of the options; names in `options` that are no field of `Job` are ignored."""
-    check_model(options, model)
-    names = {field.name for field in dataclasses.fields(Job)}
-    return Job(
-        source,
-        output,
-        save=actions.views(views),
-        event_formats=tuple(event_formats),
-        model=model,
-        parameters=given(options),
-        **actions.of_job,
-        **{name: value for name, value in options.items() if name in names},
-    )
+def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:
+    """Return the job of the options; by default it writes masks, unless it has no output folder or records clips."""
+    _check_motion(options)
+    views = options["views"]
+    if views is None and output is not None and options["record"] is None:
+        views = ["mask"]
+    fields_of_job: dict[str, Any] = {field.name: options[field.name] for field in fields(Job) if field.name in options}
+    fields_of_job |= {"source": source, "output": output or Path(), "save": views or (), "parameters": given(options)}
+    return Job(**fields_of_job, motion=_values(options, _MOTION), recording=_values(options, _RECORDING))

@@ -6,10 +6,9 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,17 +17,17 @@ from bgsub import jobs
 from bgsub.cli.exit_status import stopped_by
 from bgsub.cli.logs import Reporting, to_file
 from bgsub.cli.progress import show_progress
-from bgsub.errors import BrokenSourceError, StoppedError
+from bgsub.errors import BrokenSourceError, StoppedError, counted
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
 from bgsub.jobs.job import Job, JobResult
+from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.video.timecode import Timecode
 
 if TYPE_CHECKING:
-    from bgsub.evaluation.online_scorer import OnlineScorer
+    from bgsub.evaluation.sequences import OnlineScorer
     from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
-    from bgsub.storage.file_lock import Claims
     from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
@@ -51,12 +50,25 @@ class RunReporter:
 
         @contextmanager
         def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-            with show_progress(source.name, source.length, self.is_one_of_many, source.live) as meter:
+            context = click.get_current_context()  # that of this thread
+            with ExitStack() as stack:
+                show = partial(show_progress, quiet=self.is_one_of_many, live=source.live)
                 frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
+                meter = None if source.restartable else stack.enter_context(show(source.name, source.length))
+
+                def ahead(coming: Iterator[Frame]) -> Iterator[Frame]:
+                    with (
+                        context.scope(cleanup=False),
+                        show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST)) as meter,
+                    ):
+                        for frame in coming:
+                            meter.update()
+                            yield frame
 
                 def after(frame: Frame, separation: Separation) -> None:
-                    nonlocal frames, begin
+                    nonlocal frames, begin, meter
                     frames += 1
+                    meter = meter or stack.enter_context(show(source.name, source.length))
                     meter.update()
                     if self.observer is not None:
                         self.observer(frame, separation)
@@ -66,6 +78,7 @@ class RunReporter:
                         self._limited.add(source.name)
                         controls.quit()
 
+                controls.watch_ahead = ahead
                 yield after
 
         return watch
@@ -98,18 +111,18 @@ def run_pipeline(
     reporter: RunReporter,
     *,
     controls: Controls | None = None,
-    save_model: Path | None = None,
-    claims: Claims | None = None,
+    **options: Any,
 ) -> JobResult:
     """Run an opened source to its end, the duration or a signal, save the model and print the summary.
 
-    Errors are those of `execute`. Outputs are finished after an interruption of the source and after a signal.
+    Options and errors are those of `execute`. Outputs are finished after an interruption of the source and after a
+    signal.
     """
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
     controls = controls or Controls()
-    run = partial(execute, source, subtractor, sinks, save_model=save_model, claims=claims)
-    return _reported(partial(run, watch=reporter.watch(controls), controls=controls), reporter)
+    options |= {"watch": reporter.watch(controls), "controls": controls}
+    return _reported(partial(execute, source, subtractor, sinks, **options), reporter)
 
 
 def run_job(job: Job) -> None:
@@ -169,7 +182,7 @@ def _frames(result: JobResult) -> str:
     width, height = statistics.size
     kernels = f", {summary.waited:.1f} of them for kernels" if summary.waited >= 0.05 else ""
     return (
-        f"{result.name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
+        f"{result.name}: {counted(summary.frames, 'frame')} of {width}x{height} "
         f"in {summary.seconds:.1f} s{kernels} ({summary.frames_per_second:.0f} frames/s); "
         f"foreground {100 * statistics.share:.1f} %"
     )
@@ -182,18 +195,14 @@ def _remarks(result: JobResult) -> Iterator[str]:
     if statistics.frames and not statistics.tracked:
         yield "video shorter than the start phase, all masks are provisional"
     for event, number in statistics.events.items():
-        yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
+        yield counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
     if result.clips is not None:
-        yield _counted(result.clips, "clip") if result.clips else "no motion, no clip"
+        yield counted(result.clips, "clip") if result.clips else "no motion, no clip"
     if summary.dropped:
-        yield f"{_counted(summary.dropped, 'frame')} dropped"
+        yield f"{counted(summary.dropped, 'frame')} dropped"
     if result.notifications.delivered:
-        yield f"{_counted(result.notifications.delivered, 'notification')} delivered"
+        yield f"{counted(result.notifications.delivered, 'notification')} delivered"
     if result.notifications.lost:
-        yield f"{_counted(result.notifications.lost, 'notification')} lost"
+        yield f"{counted(result.notifications.lost, 'notification')} lost"
     if summary.skipped:
-        yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        yield f"{counted(summary.skipped, 'frame')} skipped as unreadable"

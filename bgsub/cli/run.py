@@ -7,63 +7,57 @@ from typing import Any
 
 import click
 
-from bgsub.cli.help import OUTPUT, RUNNING, Example
+from bgsub.cli.help import RUNNING, Example
 from bgsub.cli.logs import json_option
 from bgsub.cli.method_options import MethodCommand, save_model_option
-from bgsub.cli.motion_options import MotionActions, motion_options
-from bgsub.cli.options import PATH, Decorator, check_no_file, combine, one_of_files, option
-from bgsub.cli.output_options import common_options, job_options, make_job
+from bgsub.cli.options import (
+    SOURCE,
+    Decorator,
+    check_no_file,
+    combine,
+    flag,
+    option,
+    output_option,
+    overwrite_option,
+    reconnect_option,
+)
+from bgsub.cli.output_options import common_options, job_options, make_job, motion_options, reacts_to_motion
 from bgsub.cli.pipeline import run_job
-from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
     *("output", "overwrite", "start", "duration", "fps", "event-formats", "roi", "record", "motion-threshold"),
     *("threshold", "min-area", "scale", "shadows", "absorb-after"),
 )
-_completed = one_of_files(*BEGINNINGS)
 
 
 def _options_of_one(options: Decorator, place: str = "Folder for the results") -> Decorator:
     """Return a decorator that adds source, output, `options`, and the options for a single source."""
     return combine(
-        click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=_completed),
-        option(
-            "-o",
-            "--output",
-            group=OUTPUT,
-            type=PATH,
+        click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=SOURCE),
+        output_option(
             callback=check_no_file,
             help=f"{place}; not needed for --record, --snapshots, --on-event and --webhook alone.",
         ),
         options,
         motion_options,
-        raw_option,
         reconnect_option,
         save_model_option,
-        option(
+        flag(
             "--resume",
             group=RUNNING,
-            is_flag=True,
             help="Write checkpoints; after an interruption the same command continues from the last one.",
         ),
-        option(
-            "--overwrite",
-            group=OUTPUT,
-            is_flag=True,
-            help="Replace results that exist; with --resume, start again.",
-        ),
+        overwrite_option(help="Replace results that exist; with --resume, start again."),
         option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
         json_option(),
     )
 
 
-def _run(sources: tuple[str, ...], output: Path | None, *, actions: MotionActions, **options: Any) -> None:
+def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     source = sources[0] if len(sources) == 1 else sources
-    if output is None and actions.is_wanted:
-        options["views"] = options["views"] or ()  # the default, masks, needs a folder
-    job = make_job(source, output or Path(), actions=actions, **options)
-    if output is None and (not actions.is_wanted or job.save or job.event_formats):
+    job = make_job(source, output, options)
+    if output is None and (not reacts_to_motion(options) or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
@@ -91,10 +85,10 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     gives mask/bin000123.png. Videos become mask.mkv (lossless), panel.mp4 and so on. Frames count from 0. Masks are 0
     background, 127 shadow, 255 foreground.
 
-    SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
-    Matroska stream, or as raw bytes with --save mask.raw.
+    SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output
+    as a Matroska stream.
 
-    --event-formats writes events.csv, events.jsonl, objects.json and summary.html; with --roi, csv adds regions.csv.
+    --event-formats writes events.csv, events.jsonl and summary.html; with --roi, csv adds regions.csv.
     Regions are clipped to the frame.
 
     After Ctrl-C the outputs are finished and the exit code is 130, after SIGTERM 143, but 0 for a camera without
@@ -116,11 +110,10 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 )
 @_options_of_one(common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
-    """Track the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.
+    """Track the objects in SOURCE and write events.csv, events.jsonl and summary.html.
 
     Connected foreground regions are linked from frame to frame. Identities are not tracked: people who touch are one
     object, and a returning object gets a new ID. Flicker in place, such as leaves, and objects that rest during the
-    start phase are ignored. Frames count from 0; objects.json has the file of an image, and clip.mp4#123 for frame
-    123 of a video. --event-formats selects the files.
+    start phase are ignored. Frames count from 0. --event-formats selects the files.
     """
     _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)

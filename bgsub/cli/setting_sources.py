@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,11 @@ from click.core import ParameterSource
 
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 
-FILE_NAME = "bgsub.toml"
+FILE_NAME, REGIONS_FILE = "bgsub.toml", "bgsub-regions.toml"
+FOUND = (FILE_NAME, REGIONS_FILE)  # in the working folder; the page of a live run writes the second one
 METHOD = "method"
 
-Names = Mapping[str, Collection[str]]
+Names = Mapping[str, Mapping[str, bool]]  # the options of each command, and whether they are parameters of the method
 Settings = dict[str, dict[str, "Setting"]]
 
 
@@ -66,11 +67,6 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
     return option.opts[0] if setting is None else setting.name
 
 
-def canonical(key: str) -> str:
-    """Return a key with hyphens."""
-    return key.replace("_", "-")
-
-
 def user_file() -> Path:
     """Return the path of the user's settings file, which may be missing."""
     folder = click.get_app_dir("bgsub")
@@ -79,9 +75,9 @@ def user_file() -> Path:
 
 
 def find_files(named: Path | None = None) -> list[Path]:
-    """Return the files to read, later ones win: the user's, ``bgsub.toml`` in this folder, and `named`."""
+    """Return the files to read, later ones win: the user's, those of `FOUND` in this folder, and `named`."""
     # isfile is false, and raises nothing, in a folder that may not be entered.
-    found = [path for path in (user_file(), Path(FILE_NAME)) if os.path.isfile(path)]
+    found = [path for path in (user_file(), *map(Path, FOUND)) if os.path.isfile(path)]
     return found if named is None else [*(path for path in found if not _same(path, named)), named]
 
 
@@ -94,95 +90,54 @@ def _same(path: Path, other: Path) -> bool:
 def read_file(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file; SourceError if it cannot be read, ParameterError if it is no TOML."""
     try:
-        text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
         repr(content)  # fails for a hexadecimal number of thousands of digits
         return content
     except FileNotFoundError:
         raise SourceError(f"there is no settings file '{path}'") from None
     except OSError as error:
         raise SourceError(f"the settings file '{path}' cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        reason = "the text is not in UTF-8"
-    except RecursionError:
-        reason = "it is nested too deeply"
-    except tomllib.TOMLDecodeError as error:
-        reason = str(error).replace("at end of document", f"at the end of line {len(text.splitlines())}")
-    except ValueError:  # Python limits the digits of an integer
-        reason = "it has a number of thousands of digits"
-    raise ParameterError(f"{path}: this is no TOML: {reason}")
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"{path}: this is no TOML: {error}") from None
 
 
-def read_settings(
-    names: Names, of_method: Collection[str], files: Iterable[Path], named: Path | None = None
-) -> Settings:
-    """Return the settings by command and option.
+def read_settings(names: Names, files: Iterable[Path], named: Path | None = None) -> Settings:
+    """Return the settings by command and option from files, of which later ones win; errors as `read_file`.
 
-    Parameters
-    ----------
-    names : mapping of str to collection of str
-        The keys of each table: the long names of the options of every command, and of the parameters under "method".
-    of_method : collection of str
-        The commands that take the parameters of the method.
-    files : iterable of Path
-        Later ones win.
-    named : Path, optional
-        The file that the user named; limits apply to ``bgsub.toml`` unless it is this one.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown key or table, for a value that `check_found` refuses, and as `read_file`.
-    SourceError
-        As `read_file`.
+    Limits apply to the files of `FOUND` unless the user `named` them. ParameterError for an unknown key or table, and
+    for a value that `check_found` refuses.
     """
     settings: Settings = {command: {} for command in names}
     for path in files:
-        for table, entries in _tables(str(path), read_file(path), names):
-            for option, setting in _entries(str(path), table, entries, names):
-                if path == Path(FILE_NAME) != named:
-                    check_found(option, setting)
-                holders = [METHOD, *of_method] if table == METHOD else [table] if table else _having(option, names)
-                for command in holders:
-                    settings[command][option] = setting
+        for table, key, value in _entries(path, names):
+            option, setting = key.replace("_", "-"), Setting(value, str(path), key, table)
+            allowed = {
+                command: [one for one, is_method in names[command].items() if is_method or table != METHOD]
+                for command in ([table] if table in names else names)
+            }
+            having = [command for command, options in allowed.items() if option in options]
+            if not having:
+                elsewhere = [f"[{command}]" for command in names if option in names[command]]
+                hint = did_you_mean(option, sorted({one for options in allowed.values() for one in options}))
+                hint = f"; it belongs to {' or '.join(elsewhere)}" if elsewhere else hint
+                raise ParameterError(f"{path}: unknown key {key!r}{_inside(table)}{hint}")
+            if str(path) in FOUND and path != named:
+                check_found(option, setting)
+            for command in having:
+                settings[command][option] = setting
     return settings
 
 
-def _having(option: str, names: Names) -> list[str]:
-    return [table for table, options in names.items() if option in options]
-
-
-def _tables(place: str, content: dict[str, Any], names: Names) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tables of a file: the top as "", then [method], then those of the commands."""
+def _entries(path: Path, names: Names) -> Iterator[tuple[str, str, Any]]:
+    """Yield table, key and value of a file: the top as "", then [method], then the tables of the commands."""
+    content, tables = read_file(path), [METHOD, *names]
     for name, value in content.items():
-        if isinstance(value, dict) and name not in names:
-            raise ParameterError(f"{place}: unknown table [{name}]{did_you_mean(name, names)}")
-        if not isinstance(value, dict) and name in names:
-            raise ParameterError(f"{place}: {name!r} must be a table, [{name}], got {value!r}")
-    yield "", {name: value for name, value in content.items() if name not in names}
-    for name in sorted(names, key=lambda name: name != METHOD):
-        yield name, content.get(name, {})
-
-
-def _entries(place: str, table: str, entries: dict[str, Any], names: Names) -> Iterator[tuple[str, Setting]]:
-    of_commands = {option for command, options in names.items() if command != METHOD for option in options}
-    allowed = names[table] if table else of_commands
-    seen: dict[str, str] = {}
-    for key, value in entries.items():
-        option = canonical(key)
-        if option not in allowed:
-            raise ParameterError(f"{place}: unknown key {key!r}{_inside(table)}{_hint(key, allowed, names)}")
-        if option in seen:
-            raise ParameterError(f"{place}: {seen[option]!r} and {key!r}{_inside(table)} are the same")
-        seen[option] = key
-        yield option, Setting(value, place, key, table)
-
-
-def _hint(key: str, allowed: Collection[str], names: Names) -> str:
-    """Return the tables that have a key, or the nearest key in the same spelling."""
-    if tables := _having(canonical(key), names):
-        return f"; it belongs to {' or '.join(f'[{table}]' for table in tables)}"
-    return did_you_mean(key, (name.replace("-", "_") if "_" in key else name for name in allowed))
+        if isinstance(value, dict) and name not in tables:
+            raise ParameterError(f"{path}: unknown table [{name}]{did_you_mean(name, tables)}")
+        if not isinstance(value, dict) and name in tables:
+            raise ParameterError(f"{path}: {name!r} must be a table, [{name}], got {value!r}")
+    yield from (("", key, value) for key, value in content.items() if key not in tables)
+    yield from ((name, key, value) for name in tables for key, value in content.get(name, {}).items())
 
 
 # Limits of a settings file that was only found in the working folder: it may come from a stranger.
@@ -192,16 +147,13 @@ _Reason = Callable[[Any], str]  # returns the reason to refuse a value, "" if it
 
 def check_found(option: str, setting: Setting) -> None:
     """Raise ParameterError if a file that the user did not name sets something dangerous."""
+    limit = _LIMITS.get(option)
     for value in setting.value if isinstance(setting.value, list) else [setting.value]:
-        if reason := _LIMITS.get(option, _allow)(value):
+        if limit is not None and (reason := limit(value)):
             raise ParameterError(
                 f"{setting.name} {reason}: set it on the command line, in your own settings file or in a file "
                 f"that --config names, such as --config {setting.place}"
             )
-
-
-def _allow(_value: Any) -> str:
-    return ""
 
 
 def _never(reason: str) -> _Reason:
@@ -230,7 +182,7 @@ def _on_loopback(value: Any) -> str:
     return "" if is_loopback(host.strip("[]")) else f"may open a port to this machine only, got {value!r}"
 
 
-_PATHS = "output log model save-model record snapshots observed results masks csv sheet backdrop"
+_PATHS = "output log model save-model record snapshots results masks sheet"
 _LIMITS: dict[str, _Reason] = {
     "on-event": _never("runs programs"),
     "webhook": _never("sends events to an address"),

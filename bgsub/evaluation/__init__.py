@@ -2,7 +2,7 @@
 
 `find_sequences` finds the sequences of a data set. `evaluate` runs a method on one, `score_results` scores stored
 masks; both return a `Score`, and `compare` and `compare_results` do the same for many sequences. `summarise` averages
-scores over videos and categories; `format_table`, `format_json`, `write_csv` and `Sheet` present them.
+scores over videos and categories; `format_table`, `format_json` and `Sheet` present them.
 """
 
 from bgsub._lazy_exports import lazy_exports

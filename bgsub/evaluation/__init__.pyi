@@ -9,8 +9,6 @@ from .run import compare as compare
 from .run import compare_results as compare_results
 from .run import evaluate as evaluate
 from .run import score_results as score_results
-from .sequences import Labelled as Labelled
-from .sequences import SceneSequence as SceneSequence
 from .sequences import Sequence as Sequence
 from .sequences import find_sequences as find_sequences
 from .sheet import Sheet as Sheet
@@ -19,4 +17,3 @@ from .tables import Average as Average
 from .tables import format_json as format_json
 from .tables import format_table as format_table
 from .tables import summarise as summarise
-from .tables import write_csv as write_csv

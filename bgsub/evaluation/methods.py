@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import bgsub
-from bgsub.errors import DependencyError, ParameterError
+from bgsub.errors import DependencyError, check_choice, import_optional
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,19 +53,12 @@ def make_method(name: str) -> Method:
     >>> make_method("mog2").apply(np.zeros((48, 64), np.uint8)).shape
     (48, 64)
     """
-    if name not in METHODS + LIBRARY_METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS + LIBRARY_METHODS)}, got {name!r}")
+    check_choice("method", name, METHODS + LIBRARY_METHODS)
     if name == "bgsub":
         return bgsub.BackgroundSubtractor()
-    return _from_pybgs(name) if name in _PYBGS else _from_opencv(name)
-
-
-def _from_pybgs(name: str) -> Any:
-    try:
-        import pybgs  # noqa: PLC0415 - an optional package
-    except ImportError:
-        raise DependencyError(f"{name} needs bgslibrary: pip install pybgs") from None
-    return getattr(pybgs, _PYBGS[name])()
+    if name in _PYBGS:
+        return getattr(import_optional("pybgs", f"{name} needs bgslibrary: pip install pybgs"), _PYBGS[name])()
+    return _from_opencv(name)
 
 
 def _from_opencv(name: str) -> Any:

@@ -155,13 +155,6 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     if roi is not None:
         inside = roi != 0
         moving, shadow, negative = moving & inside, shadow & inside, negative & inside
-    tp = int(np.count_nonzero(found & moving))
-    fp = int(np.count_nonzero(found & negative))
-    return Confusion(
-        tp=tp,
-        fp=fp,
-        fn=int(np.count_nonzero(moving)) - tp,
-        tn=int(np.count_nonzero(negative)) - fp,
-        shadow=int(np.count_nonzero(shadow)),
-        shadow_fp=int(np.count_nonzero(found & shadow)),
-    )
+    parts = (found & moving, found & negative, moving, negative, shadow, found & shadow)
+    tp, fp, positives, negatives, shadows, shadow_fp = (int(np.count_nonzero(part)) for part in parts)
+    return Confusion(tp, fp, positives - tp, negatives - fp, shadows, shadow_fp)

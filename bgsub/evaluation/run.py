@@ -16,12 +16,15 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.evaluation.methods import Method, make_method
 from bgsub.evaluation.metrics import Confusion, confusion
-from bgsub.evaluation.sequences import Labelled, Sequence, numbered, read_mask, size_of
+from bgsub.evaluation.sequences import Sequence, numbered, read_mask, size_of
 from bgsub.evaluation.sheet import Sheet, WorstFrames
 from bgsub.numerics.compilation import working_time
-from bgsub.storage.durable_io import folder_error, write_whole
+from bgsub.storage.durable_io import write_whole
+from bgsub.subtractor.rehearsal import LONGEST, rehearse
+from bgsub.video.sinks.base import prepare_folder
 
 OnFrame = Callable[[int, np.ndarray, np.ndarray, np.ndarray | None], None]
+Result = tuple[int, Any, np.ndarray]  # number, frame, mask of the method
 Progress = Callable[[str, int], AbstractContextManager[Any]]
 """Takes a label and a number of frames; returns a context manager that yields an object with ``update()``."""
 
@@ -56,24 +59,28 @@ class Score:
 
 
 def evaluate(
-    sequence: Labelled,
+    sequence: Sequence,
     method: str | Method = "bgsub",
     *,
     name: str | None = None,
     on_frame: OnFrame | None = None,
+    online: bool = False,
 ) -> Score:
     """Run a method on all frames and score those that have a mask.
 
     Parameters
     ----------
-    sequence : Sequence or SceneSequence
-        The frames and masks.
+    sequence : Sequence
+        The frames and masks; or another object with its `name`, `roi`, `frames` and `truth`.
     method : str or object with ``apply(frame) -> mask``
         A name for `make_method`, or a new background subtractor.
     name : str, optional
         Name of the method in the score; by default the given name or the name of the type.
     on_frame : callable, optional
         Called after each frame with ``(number, frame, mask, truth or None)``.
+    online : bool, default False
+        Whether each mask of this package depends only on the frames so far, as in a comparison with causal methods;
+        see `bgsub.process_video`.
 
     Returns
     -------
@@ -96,20 +103,19 @@ def evaluate(
     """
     label = name or (method if isinstance(method, str) else type(method).__name__)
     subtractor = make_method(method) if isinstance(method, str) else method
-    total, scored, times = Confusion(), 0, []
-    for number, frame in sequence.frames():
-        start = working_time()
-        mask = _apply(subtractor, frame, label, sequence.name)
-        times.append(working_time() - start)
-        truth = sequence.truth(number)
-        if truth is not None:
-            _check_size(sequence.name, number, truth, "groundtruth", frame)
-            total += confusion(mask, truth, sequence.roi)
-            scored += 1
-        if on_frame is not None:
-            on_frame(number, frame, mask, truth)
-    category = getattr(sequence, "category", "")
-    return Score(sequence.name, label, total, scored, 1000 * median(times), category, len(times))
+    times = []
+    if not online:
+        rehearse(subtractor, (frame for _number, frame in sequence.frames()))
+
+    def results() -> Iterator[Result]:
+        for number, frame in sequence.frames():
+            start = working_time()
+            mask = _apply(subtractor, frame, label, sequence.name)
+            times.append(working_time() - start)
+            yield number, frame, mask
+
+    counts = _count(sequence, results(), on_frame)
+    return Score(sequence.name, label, *counts, 1000 * median(times), getattr(sequence, "category", ""), len(times))
 
 
 def score_results(
@@ -149,17 +155,27 @@ def score_results(
     """
     folder = Path(results)
     found = _find_masks(sequence, folder)
-    total = Confusion()
-    for number in sequence.scored:
-        truth = sequence.truth(number)
-        assert truth is not None
-        mask = read_mask(found[number])
-        _check_size(sequence.name, number, mask, found[number].name, truth)
-        total += confusion(mask, truth, sequence.roi)
-        if on_frame is not None:
-            on_frame(number, sequence.frame(number), mask, truth)
+    frame = sequence.frame if on_frame is not None else lambda _number: None
+    masks = ((number, frame(number), read_mask(found[number])) for number in sequence.scored)
+    counts = _count(sequence, masks, on_frame)
     label = name or folder.resolve().name
-    return Score(sequence.name, label, total, len(sequence.scored), category=sequence.category, length=len(sequence))
+    return Score(sequence.name, label, *counts, category=sequence.category, length=len(sequence))
+
+
+def _count(sequence: Sequence, results: Iterable[Result], on_frame: OnFrame | None) -> tuple[Confusion, int]:
+    """Return the pixels of the scored frames and their number."""
+    total, scored = Confusion(), 0
+    for number, frame, mask in results:
+        truth = sequence.truth(number)
+        if truth is not None:
+            if mask.shape != truth.shape:
+                sizes = f"{size_of(truth)} in the ground truth and {size_of(mask)} in the result"
+                raise SourceError(f"the mask of frame {number} of {sequence.name} is {sizes}")
+            total += confusion(mask, truth, sequence.roi)
+            scored += 1
+        if on_frame is not None:
+            on_frame(number, frame, mask, truth)
+    return total, scored
 
 
 def compare(
@@ -170,6 +186,7 @@ def compare(
     sheet: Sheet | None = None,
     worst: int = 8,
     progress: Progress | None = None,
+    online: bool = False,
 ) -> Iterator[Score]:
     """Yield the score of each method on each sequence, sequence by sequence.
 
@@ -187,6 +204,8 @@ def compare(
         Maximum number of frames in a section.
     progress : callable, optional
         Called for each run with a label and the number of frames.
+    online : bool, default False
+        As for `evaluate`.
 
     Yields
     ------
@@ -212,8 +231,13 @@ def compare(
             observers: list[OnFrame] = []
             if masks is not None:
                 observers.append(MaskWriter(Path(masks) / name if len(methods) > 1 else masks, sequence))
+            method, is_known = make(), online
+            if progress is not None and not online and hasattr(method, "rehearse"):
+                is_known = True
+                with progress(f"{sequence.name}, {name}, looking ahead", min(LONGEST, len(sequence))) as bar:
+                    rehearse(method, (frame for _number, frame in sequence.frames() if not bar.update()))
             with _observed(sequence, name, sheet, worst, progress, len(sequence), observers) as on_frame:
-                score = evaluate(sequence, make(), name=name, on_frame=on_frame)
+                score = evaluate(sequence, method, name=name, on_frame=on_frame, online=is_known)
             yield score
 
 
@@ -292,10 +316,7 @@ class MaskWriter:
 
     def __init__(self, results: str | Path, sequence: Sequence) -> None:
         self.folder = Path(results) / sequence.category / sequence.name
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise folder_error(self.folder, error) from None
+        prepare_folder(self.folder)
 
     def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
         """Write the mask of one frame."""
@@ -363,10 +384,3 @@ def _apply(method: Method, frame: np.ndarray, name: str, sequence: str) -> np.nd
         raise ParameterError(
             f"{name} does not take the frames of {sequence}, {frame.dtype} of shape {frame.shape}: {reason}"
         ) from None
-
-
-def _check_size(sequence: str, number: int, mask: np.ndarray, what: str, other: np.ndarray) -> None:
-    if mask.shape != other.shape[:2]:
-        raise SourceError(
-            f"mask of frame {number} of {sequence} ({what}) is {size_of(mask)}, the frame is {size_of(other)}"
-        )

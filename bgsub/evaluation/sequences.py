@@ -1,4 +1,4 @@
-"""Sequences with masks: folders in the layout of changedetection.net, and synthetic scenes."""
+"""Sequences with masks: folders in the layout of changedetection.net."""
 
 from __future__ import annotations
 
@@ -7,42 +7,23 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.evaluation.metrics import CODES
-from bgsub.synthetic._scene import Scene
-from bgsub.video.sources.images import read_image
+from bgsub.evaluation.metrics import CODES, Confusion, confusion
+from bgsub.separation import Separation
+from bgsub.storage.durable_io import os_errors_as
+from bgsub.synthetic.scenes import Scene
+from bgsub.video.sources.base import Frame
+from bgsub.video.sources.images import ArraySource, read_image
 
 _logger = logging.getLogger("bgsub")
 
 _IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
 # changedetection.net has both ROI.bmp and ROI.jpg; JPEG blurs the border, so it comes last.
 _ROI_SUFFIXES = (".bmp", ".png", ".tif", ".tiff", ".jpg", ".jpeg")
-
-
-class Labelled(Protocol):
-    """A sequence with masks, as `evaluate` takes it."""
-
-    @property
-    def name(self) -> str:
-        """Name for the table."""
-
-    @property
-    def roi(self) -> np.ndarray | None:
-        """Scored pixels, (h, w), bool; None for all."""
-
-    def __len__(self) -> int:
-        """Return the number of frames."""
-
-    def frames(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield number and picture of all frames in order."""
-
-    def truth(self, number: int) -> np.ndarray | None:
-        """Return the mask of a frame, (h, w), uint8, or None if it is not scored."""
 
 
 class Sequence:
@@ -108,11 +89,6 @@ class Sequence:
         return len(self._frames)
 
     @property
-    def numbers(self) -> list[int]:
-        """Numbers of all frames in order."""
-        return list(self._frames)
-
-    @property
     def roi(self) -> np.ndarray | None:
         """Scored pixels, (h, w), bool, scaled to the size of the first frame where the file differs; None for all."""
         if self._roi is None and self._roi_path is not None:
@@ -153,45 +129,6 @@ class Sequence:
         if unknown.size:
             raise SourceError(f"mask {path} must have only the values {CODES}, got {int(unknown[0])}")
         return mask
-
-
-class SceneSequence:
-    """A synthetic scene as a sequence; every frame is scored.
-
-    Parameters
-    ----------
-    scene : Scene
-        The scene; its frames are numbered from 1.
-
-    Examples
-    --------
-    >>> from bgsub.evaluation import SceneSequence, evaluate
-    >>> from bgsub.synthetic import scene
-    >>> street = SceneSequence(scene("street", size=(64, 48), length=40))
-    >>> evaluate(street, "mog2").frames
-    40
-    """
-
-    roi: np.ndarray | None = None
-
-    def __init__(self, scene: Scene) -> None:
-        self.name = scene.name
-        self._scene = scene
-        self._latest: tuple[int, np.ndarray | None] = (0, None)
-
-    def __len__(self) -> int:
-        return len(self._scene)
-
-    def frames(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield number and picture of all frames in order."""
-        for number, (frame, mask) in enumerate(self._scene, start=1):
-            self._latest = (number, mask)
-            yield number, frame
-
-    def truth(self, number: int) -> np.ndarray | None:
-        """Return the mask of a frame, (h, w), uint8."""
-        latest, mask = self._latest
-        return mask if latest == number else self._scene[number - 1][1]
 
 
 def find_sequences(folders: Iterable[str | Path]) -> list[Sequence]:
@@ -286,10 +223,8 @@ def size_of(image: np.ndarray) -> str:
 def _list_folder(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise SourceError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} does not exist")
-    try:
+    with os_errors_as(SourceError, f"folder {folder} cannot be read"):
         return list(folder.iterdir())
-    except OSError as error:
-        raise SourceError(f"folder {folder} cannot be read: {error.strerror or error}") from None
 
 
 def _find_roi(folder: Path) -> Path | None:
@@ -312,12 +247,33 @@ def _read_roi(path: Path, size: tuple[int, int]) -> np.ndarray:
 
 def _read_temporal_roi(path: Path) -> tuple[int, int] | None:
     """Return the first and last number to score, or None where there is no such file."""
-    try:
-        words = path.read_text(encoding="utf-8-sig", errors="replace").split()
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+    with os_errors_as(SourceError, f"{path} cannot be read"):
+        words = path.read_text(encoding="utf-8-sig", errors="replace").split()
     if len(words) != 2 or not all(w.isdecimal() for w in words) or int(words[0]) > int(words[1]):
         raise SourceError(f"{path} must contain the first and last number to score, got {' '.join(words)!r}")
     return int(words[0]), int(words[1])
+
+
+class OnlineScorer:
+    """Score each frame of a scene; `source` yields the rendered frames."""
+
+    def __init__(self, scene: Scene) -> None:
+        frames, self._truths = (np.stack(part) for part in zip(*scene, strict=True))
+        self.source = ArraySource(frames, fps=scene.fps)
+        self.total = Confusion()
+
+    def __call__(self, frame: Frame, separation: Separation) -> None:
+        """Score one frame."""
+        self.total += confusion(separation.mask, self._truths[frame.index])
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores by name."""
+        c = self.total
+        return {"recall": c.recall, "precision": c.precision, "f_measure": c.f_measure}
+
+    def text(self) -> str:
+        """Return the scores as text."""
+        c = self.total
+        return f"recall {c.recall:.3f}, precision {c.precision:.3f}, F {c.f_measure:.3f}"

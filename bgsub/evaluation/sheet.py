@@ -1,4 +1,4 @@
-"""The worst frames of a run, as a web page in one file or as one picture."""
+"""The worst frames of a run, as a web page in one file."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.metrics import MOVING, OUTSIDE, SHADOW, STATIC, Confusion, confusion
 from bgsub.storage.durable_io import write_whole
+from bgsub.video.sinks.base import path_with_ending
 from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import jpeg_of, render, shrunk
-
-SUFFIXES = (".html", ".png")
-PICTURE_LIMIT = 200
-"""Maximum number of frames in a PNG, whose height and memory grow with them."""
 
 _PARTS = ("input", "truth", "mask", "errors")  # of a strip, from left to right
 _BAR = 4  # pixels between the parts of a strip
 _WIDTH = 1292  # maximum pixels of a strip: four pictures of 320 and three bars
 _QUALITY = 90
-_LEGEND = "errors: false alarms red, misses blue, hits green"
 _FALSE_ALARM, _MISS, _HIT = (40, 40, 230), (240, 110, 30), (70, 190, 70)
 
 
@@ -135,28 +130,20 @@ class WorstFrames:
         return sorted(self._kept, key=lambda kept: (-kept.wrong, kept.number))
 
 
-@dataclass(frozen=True)
-class Strip:
-    """One frame on the sheet: a line of text and an encoded JPEG."""
-
-    caption: str
-    jpeg: bytes
-
-
 class Sheet:
-    """Collect the worst frames of several runs and write them to one file.
+    """Collect the worst frames of several runs and write them to a web page in one file.
 
     The frames are kept as JPEG, reduced to a width of 320 pixels.
 
     Parameters
     ----------
     path : path
-        The file, ``.html`` (with embedded pictures) or ``.png``.
+        The file, ``.html``.
 
     Raises
     ------
     ParameterError
-        If the suffix is not allowed.
+        If the file name does not end in ``.html``.
 
     Examples
     --------
@@ -169,79 +156,27 @@ class Sheet:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if self.path.suffix.lower() not in SUFFIXES:
-            raise ParameterError(f"sheet must end in {' or '.join(SUFFIXES)}, got '{self.path}'")
-        self._sections: list[tuple[str, list[Strip]]] = []
+        self.path = path_with_ending(path, "a sheet", (".html",))
+        self._sections: list[tuple[str, list[tuple[str, bytes]]]] = []  # titles; captions and JPEGs
 
     def add(self, title: str, frames: list[WorstFrame]) -> None:
         """Add a section with the worst frames of one run."""
-        strips = [Strip(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
+        strips = [(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
         self._sections.append((title, strips))
 
-    def check(self, frames: int) -> None:
-        """Raise ParameterError if `frames` are more than 200 and the file is a PNG."""
-        if self.path.suffix.lower() == ".png" and frames > PICTURE_LIMIT:
-            raise ParameterError(
-                f"a PNG sheet has at most {PICTURE_LIMIT} frames, got {frames}; use .html or fewer frames"
-            )
-
     def write(self) -> None:
-        """Write the file, whole or not at all.
-
-        Raises
-        ------
-        ParameterError
-            If there are more than 200 frames for a PNG.
-        SinkError
-            If it cannot be written.
-        """
-        if self.path.suffix.lower() == ".html":
-            write_whole(self.path, self._page())
-            return
-        self.check(sum(len(strips) for _, strips in self._sections))
-        write_whole(self.path, self._picture())
-
-    def _page(self) -> bytes:
-        return render(
+        """Write the file, whole or not at all; SinkError if that fails."""
+        page = render(
             "worst_frames.html",
             title="Worst frames",
             parts=_PARTS,
-            legend=_LEGEND.capitalize(),
+            legend="Errors: false alarms red, misses blue, hits green",
             sections=self._sections,
         )
-
-    def _picture(self) -> bytes:
-        decoded = [(title, [(s.caption, _decoded(s.jpeg)) for s in strips]) for title, strips in self._sections]
-        width = max((image.shape[1] for _, strips in decoded for _, image in strips), default=_WIDTH)
-        rows = [_line(f"{', '.join(_PARTS)}; {_LEGEND}", width, 0.45)]
-        for title, strips in decoded:
-            rows.append(_line(title if strips else f"{title}: no wrong pixel", width, 0.6))
-            for caption, image in strips:
-                right = width - image.shape[1]
-                rows += [_line(caption, width, 0.45), np.pad(image, ((0, 0), (0, right), (0, 0)))]
-        return cv2.imencode(".png", np.vstack(rows))[1].tobytes()
+        write_whole(self.path, page)
 
 
 def _caption(frame: WorstFrame) -> str:
     counts = frame.confusion
     f_measure = "undefined" if math.isnan(counts.f_measure) else f"{counts.f_measure:.3f}"
     return f"frame {frame.number}: F {f_measure}, {counts.fp} false alarms, {counts.fn} misses, {counts.tp} hits"
-
-
-def _decoded(jpeg: bytes) -> np.ndarray:
-    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    assert image is not None  # encoded by this class
-    return image
-
-
-def _line(text: str, width: int, scale: float) -> np.ndarray:
-    """Return a line of text, white on black, shrunk to the width."""
-    plain = text.encode("ascii", "replace").decode("ascii")  # OpenCV's fonts have no other letters
-    font = cv2.FONT_HERSHEY_SIMPLEX
-    (wide, _), _ = cv2.getTextSize(plain, font, scale, 1)
-    scale *= min(1.0, (width - 8) / max(wide, 1))
-    (_, high), below = cv2.getTextSize(plain, font, scale, 1)
-    image = np.zeros((high + below + 8, width, 3), np.uint8)
-    cv2.putText(image, plain, (4, high + 4), font, scale, (255,) * 3, 1, cv2.LINE_AA)
-    return image

@@ -1,15 +1,12 @@
-"""Scores for people and programs: averages as on changedetection.net, text table, JSON and CSV."""
+"""Scores for people and programs: averages as on changedetection.net, text table and JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,6 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.evaluation.run import Score
-from bgsub.storage.durable_io import write_whole
 
 SCHEMA = "bgsub evaluation, version 1"
 
@@ -26,10 +22,6 @@ METRICS = ("recall", "specificity", "fpr", "fnr", "pwc", "precision", "f_measure
 
 _HEADS = ("sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame")
 _COUNTS = ("tp", "fp", "fn", "tn", "shadow", "shadow_fp")
-_COLUMNS = (
-    *("level", "category", "video", "method", "parts", "frames", "scored_frames"),
-    *(*_COUNTS, *METRICS, "milliseconds_per_frame"),
-)
 
 
 @dataclass(frozen=True)
@@ -232,45 +224,6 @@ def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, A
         "overall": [_mean_record(average) for average in averages if average.category is None],
     }
     return json.dumps(content, indent=2, allow_nan=False)
-
-
-def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
-    """Write scores and their averages as a CSV file with a header line.
-
-    Parameters
-    ----------
-    path : path
-        The file, which is replaced atomically.
-    scores : iterable of Score
-        One for each video and method.
-
-    Raises
-    ------
-    SinkError
-        If the file cannot be written.
-
-    Notes
-    -----
-    The column ``level`` is ``video``, ``category`` or ``overall``; ``parts`` is the number of videos or categories in
-    a mean. The other columns are those of `format_json`. Undefined values are empty.
-
-    Examples
-    --------
-    >>> from bgsub.evaluation import Confusion, Score, write_csv
-    >>> write_csv("scores.csv", [Score("street", "ours", Confusion(tp=3, fn=1, tn=96), frames=1)])
-    >>> open("scores.csv").readline().split(",")[:4]
-    ['level', 'category', 'video', 'method']
-    """
-    scores = list(scores)
-    rows = [{"level": "video", **_video(score)} for score in scores]
-    for average in summarise(scores):
-        level = "overall" if average.category is None else "category"
-        rows.append({"level": level, "parts": average.parts, **_mean_record(average)})
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(Path(path), text.getvalue().encode(errors="replace"))
 
 
 def versions() -> dict[str, str]:

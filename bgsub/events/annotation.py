@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.events.event import ObjectInFrame
-from bgsub.events.feed import EventFeed, Step
+from bgsub.events.event import ObjectInFrame, Step
+from bgsub.events.feed import EventFeed
 from bgsub.separation import Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
-from bgsub.video.text_overlay import enlarged, label_size, put_label, text_scale
 from bgsub.video.timecode import clock_text
+from bgsub.video.views import enlarged, label_size, put_label, text_scale
 
 # Colours of Okabe and Ito, distinguishable with colour vision deficiency; BGR.
 COLOURS = (
@@ -43,24 +43,18 @@ def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> Outlines:
 
 
 def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
-    """Return a new picture with boxes and IDs of objects, outlines and names of regions, time and events.
-
-    `picture`, (h, w, 3) uint8, shows the frame at any scale in `tiles` rows and columns; a small one is enlarged by an
-    integer factor, so that the text fits.
-    """
+    """Return a new picture, (h, w, 3) uint8, with boxes, regions, time and events; it may have several `tiles`."""
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
     text = "  ".join([f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
     scale = _scale(picture)
     scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
-    wide, high = label_size(text, scale)
     objects = [one for one in step.objects if one.id and one.frame == step.frame]
     for row in range(tiles):
         for column in range(tiles):
             tile = picture[row * height : (row + 1) * height, column * width : (column + 1) * width]
-            taken = [(0, 0, width, high)] if row == 0 else []
-            _Tile(tile, step.mask.shape, taken).draw(objects, outlines)
-    put_label(picture, text, max(picture.shape[1] - wide, 0), 0, scale)
+            _Tile(tile, step.mask.shape).draw(objects, outlines)
+    put_label(picture, text, max(picture.shape[1] - label_size(text, scale)[0], 0), 0, scale)
     return picture
 
 
@@ -69,10 +63,10 @@ def _scale(picture: np.ndarray) -> float:
 
 
 class _Tile:
-    """A picture of a frame on which labels avoid the places that are `taken`."""
+    """A picture of a frame."""
 
-    def __init__(self, picture: np.ndarray, shape: tuple[int, ...], taken: list[_Place]) -> None:
-        self._picture, self._taken = picture, taken
+    def __init__(self, picture: np.ndarray, shape: tuple[int, ...]) -> None:
+        self._picture = picture
         self._zoom = np.array([picture.shape[1] / shape[1], picture.shape[0] / shape[0]])
         self._scale = _scale(picture)
         self._line = max(1, round(3.5 * self._scale))
@@ -107,27 +101,20 @@ class _Tile:
         return left, top, right - left + 1, bottom - top + 1
 
     def _put_label(self, text: str, box: _Place, ground: tuple[int, int, int]) -> None:
-        """Draw a label above a box, or below or inside it if that place is free."""
-        left, top, _, height = box
-        size = label_size(text, self._scale)
+        """Draw a label above a box, or inside it at the upper edge of the picture."""
+        left, top, *_ = box
+        wide, high = label_size(text, self._scale)
         rows, columns = self._picture.shape[:2]
-        if size[0] > columns or size[1] > rows:
+        if wide > columns or high > rows:
             return
         gap = self._line // 2 + self._edge
-        left = min(max(left - gap, 0), columns - size[0])
-        tops = (top - size[1] - gap, top + height + gap, top + gap)
-        places = [(left, min(max(row, 0), rows - size[1]), *size) for row in tops]
-        place = next((place for place in places if not any(_overlap(place, other) for other in self._taken)), places[0])
-        self._taken.append(place)
-        put_label(self._picture, text, place[0], place[1], self._scale, ground)
+        above = top - high - gap
+        top = above if above >= 0 else min(top + gap, rows - high)
+        put_label(self._picture, text, min(max(left - gap, 0), columns - wide), top, self._scale, ground)
 
 
 def _colour(one: ObjectInFrame) -> tuple[int, int, int]:
     return COLOURS[one.id % len(COLOURS)]
-
-
-def _overlap(one: _Place, other: _Place) -> bool:
-    return all(one[axis] < other[axis] + other[axis + 2] and other[axis] < one[axis] + one[axis + 2] for axis in (0, 1))
 
 
 class AnnotatingSink(Sink):

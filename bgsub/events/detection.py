@@ -90,23 +90,17 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     """
     if not (isinstance(min_area, Real) and min_area >= 1):
         raise ParameterError(f"min_area must be at least 1 pixel, got {min_area!r}")
-    foreground = _foreground(separation.mask)
-    count, labels, stats, centroids = cv2.connectedComponentsWithStats(foreground, connectivity=8, ltype=cv2.CV_32S)
-    area = stats[:, cv2.CC_STAT_AREA].astype(np.int64)
-    kept = np.flatnonzero(area >= min_area)
-    kept = kept[kept > 0]
-    kept = kept[np.argsort(-area[kept], kind="stable")]
-    number = np.zeros(count, np.int32)
-    number[kept] = np.arange(1, len(kept) + 1)
-    corner = stats[kept, :2].astype(np.float32)
-    total = np.bincount(labels.reshape(-1), separation.probability.reshape(-1), count)[kept]
-    return Detections(
-        np.hstack([corner, corner + stats[kept, 2:4]]).astype(np.float32),
-        centroids[kept].astype(np.float32),
-        area[kept],
-        np.minimum(total / np.maximum(area[kept], 1), 1).astype(np.float32),
-        number[labels],
-    )
+    found = sorted(_parts(_foreground(separation.mask), min_area), key=lambda one: -one.area)
+    labels = np.zeros(separation.mask.shape, np.int32)
+    confidence = np.zeros(len(found), np.float32)
+    for number, one in enumerate(found):
+        x, y, w, h = one.box
+        labels[y : y + h, x : x + w][one.mask] = number + 1
+        confidence[number] = min(separation.probability[y : y + h, x : x + w][one.mask].mean(dtype=np.float64), 1)
+    boxes = np.array([one.box for one in found], np.float32).reshape(-1, 4)
+    corners = np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]])
+    centroids = np.array([one.centroid for one in found], np.float32).reshape(-1, 2)
+    return Detections(corners, centroids, np.array([one.area for one in found], np.int64), confidence, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +119,16 @@ class Detection:
 
 
 def detect(mask: np.ndarray, min_area: int, join: int = 0) -> list[Detection]:
-    """Return the 8-connected parts of the foreground, row by row; parts at most `2 * join` pixels apart are one."""
-    foreground = _foreground(mask)
+    """Return the largest 8-connected parts of the foreground, row by row; parts `2 * join` pixels apart are one."""
+    found = _parts(_foreground(mask), min_area, join)
+    if len(found) <= MOST_OBJECTS:
+        return found
+    largest = sorted(range(len(found)), key=lambda index: -found[index].area)[:MOST_OBJECTS]
+    return [found[index] for index in sorted(largest)]
+
+
+def _parts(foreground: np.ndarray, min_area: float, join: int = 0) -> list[Detection]:
+    """Return the 8-connected parts of the foreground, (h, w) uint8, row by row."""
     size = 2 * join + 1
     near = cv2.dilate(foreground, np.ones((size, size), np.uint8)) if join else foreground
     # Boxes come from the outlines, because statistics of the labels take ten times as long.
@@ -138,11 +140,7 @@ def detect(mask: np.ndarray, min_area: int, join: int = 0) -> list[Detection]:
         if parent < 0 and w * h >= min_area:
             boxes[int(labels[outline[0, 0, 1], outline[0, 0, 0]])] = (x, y, w, h)
     found = [_detection(label, labels, boxes[label], foreground) for label in sorted(boxes)]
-    found = [one for one in found if one.area >= min_area]
-    if len(found) > MOST_OBJECTS:
-        largest = sorted(range(len(found)), key=lambda index: -found[index].area)[:MOST_OBJECTS]
-        found = [found[index] for index in sorted(largest)]
-    return found
+    return [one for one in found if one.area >= min_area]
 
 
 def _foreground(mask: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
-"""Events of a run: objects in single frames, and events that have ended."""
+"""Events of a run: objects in single frames, events that have ended, and all events of one frame."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,3 +114,74 @@ class Event:
     areas: list[int] = field(default_factory=list)
     regions: list[str] = field(default_factory=list)
     clip: str | None = None
+
+
+class Motion(NamedTuple):
+    """Motion in a frame, and the motion event that lasts; times are those of `Step.clock`."""
+
+    begun: list[Event]  # the event that has become certain with this frame
+    ended: list[Event]  # the event that has ended, because the gap after it is too long
+    share: float  # of the frame that is foreground, in [0, 1]
+    moving: bool  # whether the frame shows motion
+    since: float | None  # start of the current motion, which may still be too short for an event
+    until: float | None  # last frame with motion of the event that lasts
+    lasting: Event | None  # the current motion, with ID 0 until it is certain
+
+
+@dataclass
+class FrameCount:
+    """The objects of a frame in each region; final when all its objects are known."""
+
+    frame: int
+    clock: float
+    gap: float  # seconds since the frame before
+    interval: float  # seconds it stands for
+    objects: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Events of one frame.
+
+    Attributes
+    ----------
+    frame : int
+        Index of the frame.
+    time : float or None
+        Seconds, if known.
+    clock : float
+        Seconds, always known: at 25 frames per second if `time` is None.
+    gap, interval : float
+        Seconds since the frame before, and seconds that the frame stands for.
+    mask : ndarray, (h, w), uint8
+        As of `Separation`.
+    objects : list of ObjectInFrame
+        As of `ObjectLinker.update`.
+    started : list of ObjectInFrame
+        Objects confirmed in this frame, as seen in it.
+    begun : list of Event
+        Events of the whole frame that begin.
+    finished : list of Event
+        Objects and events of the whole frame that have ended.
+    motion : Motion
+        Motion events: `begun` have become certain and `ended` have ended with this frame; `share` is the share of
+        the foreground.
+    settled : int
+        Index of the first frame whose objects are not all known yet.
+    recent : tuple of str
+        Names of motion and of events of the whole frame that last or ended at most two seconds ago.
+    """
+
+    frame: int
+    time: float | None
+    clock: float
+    gap: float
+    interval: float
+    mask: np.ndarray
+    objects: list[ObjectInFrame]
+    started: list[ObjectInFrame]
+    begun: list[Event]
+    finished: list[Event]
+    motion: Motion
+    settled: int
+    recent: tuple[str, ...] = ()

@@ -1,72 +1,119 @@
-"""The events of a run, detected once for all outputs."""
+"""The events of a run and the counts of its regions, detected once for all outputs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bgsub.events._state import dump, load
-from bgsub.events.event import Event, ObjectInFrame
-from bgsub.events.linking import ObjectLinker
-from bgsub.events.motion import Motion, MotionEvents, MotionRules
-from bgsub.separation import Separation
+from bgsub.events.event import Event, FrameCount, ObjectInFrame, Step
+from bgsub.events.linking import LinkerState, ObjectLinker
+from bgsub.events.motion import MotionEvents, MotionRules
+from bgsub.separation import FOREGROUND, Separation
+from bgsub.video.regions import Regions, bounding_box
 from bgsub.video.sources.base import Frame
+
+COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
+_ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer
+_EPSILON = 1e-6  # seconds: sums and differences of times
+
+
+@dataclass
+class RegionCount:
+    """Counts of a region."""
+
+    events: int = 0  # objects that were in it
+    entries: int = 0  # how often an object entered or appeared
+    peak: int = 0  # largest number of objects at a time
+    occupied_frames: int = 0  # frames with an object in it
+    occupied_seconds: float = 0.0  # seconds of these frames
+    share: float = 0.0  # sum of the foreground shares
+    inside: dict[int, float] = field(default_factory=dict)  # when each object was last in it
+
+
+@dataclass
+class Counts:
+    """State of a `RegionCounter`."""
+
+    regions: dict[str, RegionCount]
+    waiting: list[FrameCount] = field(default_factory=list)
+    timed: bool = False
+    frames: int = 0
+
+
+class RegionCounter:
+    """Counts objects in regions, if there are any; a frame is counted when all its objects are known."""
+
+    def __init__(self, regions: Regions | None) -> None:
+        self._regions, self.names = regions, () if regions is None else regions.names
+        self._masks: dict[str, tuple[tuple[slice, slice], np.ndarray, int]] = {}
+        self.state = Counts({name: RegionCount() for name in self.names})
+
+    def step(self, step: Step) -> None:
+        """Add a frame."""
+        state = self.state
+        if self._regions is None:
+            return
+        if not self._masks:
+            self._masks = {name: _cut(inside) for name, inside in self._regions.masks(step.mask.shape).items()}
+        for name, (box, inside, area) in self._masks.items():
+            state.regions[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area
+        state.frames += 1
+        state.timed |= step.time is not None
+        state.waiting.append(FrameCount(step.frame, step.clock, step.gap, step.interval))
+        at = {waiting.frame: waiting for waiting in state.waiting}
+        for one in step.objects:  # an object that is confirmed now also has sights in earlier frames
+            self._enter(one, at[one.frame])
+        for region in state.regions.values():
+            for event in step.finished:
+                region.inside.pop(event.id, None)
+        self._count(step.settled)
+
+    def finish(self) -> None:
+        """Count the remaining frames."""
+        self._count(None)
+
+    def rows(self) -> list[list[Any]]:
+        """Return a row of `COLUMNS` for each region."""
+        rows = []
+        for name, count in self.state.regions.items():
+            seconds = float(count.occupied_seconds) if self.state.timed else None
+            share = f"{count.share / max(self.state.frames, 1):.6f}"
+            rows.append([name, count.events, count.entries, count.peak, count.occupied_frames, seconds, share])
+        return rows
+
+    def _enter(self, one: ObjectInFrame, frame: FrameCount) -> None:
+        outside = max(_ENTRY_GAP, frame.gap) + _EPSILON
+        for name in one.regions:
+            region = self.state.regions[name]
+            last = region.inside.get(one.id)
+            region.events += last is None
+            region.entries += last is None or frame.clock - last > outside
+            region.inside[one.id] = frame.clock
+            frame.objects[name] = frame.objects.get(name, 0) + 1
+
+    def _count(self, settled: int | None) -> None:
+        """Count the frames before `settled`, None for all."""
+        ready = [frame for frame in self.state.waiting if settled is None or frame.frame < settled]
+        self.state.waiting = self.state.waiting[len(ready) :]
+        for frame in ready:
+            for name, number in frame.objects.items():
+                count = self.state.regions[name]
+                count.peak = max(count.peak, number)
+                count.occupied_frames += 1
+                count.occupied_seconds += frame.interval
+
+
+def _cut(inside: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray, int]:
+    """Return the bounding box of a mask, the mask in the box, and its number of pixels."""
+    box = bounding_box(inside)
+    return box, inside[box], int(np.count_nonzero(inside))
+
 
 # Names of events are shown so many seconds longer than they last, because most last one frame.
 _SHOWN = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """Events of one frame.
-
-    Attributes
-    ----------
-    frame : int
-        Index of the frame.
-    file : str or None
-        Image file of the frame.
-    time : float or None
-        Seconds, if known.
-    clock : float
-        Seconds, always known: at 25 frames per second if `time` is None.
-    gap, interval : float
-        Seconds since the frame before, and seconds that the frame stands for.
-    mask : ndarray, (h, w), uint8
-        As of `Separation`.
-    objects : list of ObjectInFrame
-        As of `ObjectLinker.update`.
-    started : list of ObjectInFrame
-        Objects confirmed in this frame, as seen in it.
-    begun : list of Event
-        Events of the whole frame that begin.
-    finished : list of Event
-        Objects and events of the whole frame that have ended.
-    motion : Motion
-        Motion events: `begun` have become certain and `ended` have ended with this frame; `share` is the share of
-        the foreground.
-    settled : int
-        Index of the first frame whose objects are not all known yet.
-    recent : tuple of str
-        Names of motion and of events of the whole frame that last or ended at most two seconds ago.
-    """
-
-    frame: int
-    file: str | None
-    time: float | None
-    clock: float
-    gap: float
-    interval: float
-    mask: np.ndarray
-    objects: list[ObjectInFrame]
-    started: list[ObjectInFrame]
-    begun: list[Event]
-    finished: list[Event]
-    motion: Motion
-    settled: int
-    recent: tuple[str, ...] = ()
 
 
 class EventFeed:
@@ -80,6 +127,11 @@ class EventFeed:
         Rules of motion events.
     follow : bool
         Whether to track objects, which costs most of the time; an attribute as well.
+
+    Attributes
+    ----------
+    regions : RegionCounter
+        Counts the objects in the regions of the linker.
 
     Examples
     --------
@@ -95,6 +147,7 @@ class EventFeed:
 
     def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:
         self._linker, self.follow = linker, follow
+        self.regions = RegionCounter(linker.regions)
         self._motion = MotionEvents(rules or MotionRules())
         self._whole: Event | None = None  # event of the whole frame that lasts
         self._newest: tuple[Frame, Step] | None = None
@@ -121,26 +174,17 @@ class EventFeed:
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         linker, time = self._linker, self._linker.time(frame)
-        known = linker.count
+        known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
         begun, ended = self._whole_frame(frame.index, time, separation.event)
         motion = self._motion.update(frame.index, time, linker.clock, separation)
-        step = Step(
-            frame.index,
-            frame.file,
-            time,
-            linker.clock,
-            linker.gap,
-            linker.interval,
-            separation.mask,
-            objects,
-            [one for one in objects if one.id > known and one.frame == frame.index],
-            begun,
-            [*ended, *linker.take_finished()],
-            motion,
-            frame.index + 1 if linker.settled is None else linker.settled,
-            self._recent(linker.clock),
-        )
+        moment = (frame.index, time, linker.clock, linker.gap, linker.state.interval)
+        started = [one for one in objects if one.id > known and one.frame == frame.index]
+        finished = [*ended, *linker.take_finished()]
+        settled = frame.index + 1 if linker.settled is None else linker.settled
+        recent = self._recent(linker.clock)
+        step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent)
+        self.regions.step(step)
         self._newest = (frame, step)
         return step
 
@@ -162,16 +206,18 @@ class EventFeed:
             self._owner = caller
         if self._owner is not caller:
             return {}
-        motion, whole = dump(self._motion), dump(self._whole)
-        return {"linker": self._linker.state(), "whole": whole, "motion": motion, "shown": dict(self._shown)}
+        parts = {"motion": self._motion, "whole": self._whole, "regions": self.regions.state}
+        dumped = {name: dump(part) for name, part in parts.items()}
+        return {**dumped, "linker": dump(self._linker.state), "shown": dict(self._shown)}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Restore what `checkpoint` returned; an empty state changes nothing."""
         if state:
-            self._linker.set_state(state["linker"])
+            self._linker.state = load(LinkerState, state["linker"])
             self._motion = load(MotionEvents, state["motion"])
             self._shown = dict(state["shown"])
             self._whole = None if state["whole"] is None else load(Event, state["whole"])
+            self.regions.state = load(Counts, state["regions"])
 
     def _whole_frame(self, frame: int, time: float | None, name: str | None) -> tuple[list[Event], list[Event]]:
         """Join the same event in consecutive frames into one; return events that begin and that have ended."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.events._state import dump, load
 from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, EventKind, ObjectInFrame
-from bgsub.events.matching import assign
 from bgsub.events.motion import check_seconds
-from bgsub.events.track import Track, TrackConfirmation
+from bgsub.events.track import Track, TrackConfirmation, assign
 from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
@@ -36,13 +33,13 @@ _REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
 
 
 @dataclass
-class _State:
-    """What a linker knows of the frames so far."""
+class LinkerState:
+    """State of a linker after a frame; finished events are not part of it."""
 
-    interval: float
+    interval: float  # seconds that the newest frame stands for: `gap`, but no more than the gap before it
     clock: float | None = None
     gap: float | None = None  # before the newest frame
-    count: int = 0
+    count: int = 0  # confirmed objects: the ID of the newest one
     dropped: int = 0  # tracks that were never confirmed
     settled_at: float = -math.inf  # seconds at which the remains of a light change are gone
     tracks: list[Track] = field(default_factory=list)
@@ -84,8 +81,8 @@ class ObjectLinker:
     max_hidden : float, default 3
         Longest time in seconds that an object may be hidden in another one.
     regions : Regions, optional
-        Regions to report for objects. An object is in a region if a quarter of the object is, or if it fills half of
-        the region.
+        Regions to report for objects; an attribute as well. An object is in a region if a quarter of the object is, or
+        if it fills half of the region.
 
     Raises
     ------
@@ -115,8 +112,7 @@ class ObjectLinker:
         max_hidden: float = 3.0,
         regions: Regions | None = None,
     ) -> None:
-        for name, value in (("max_gap", max_gap), ("min_duration", min_duration), ("max_hidden", max_hidden)):
-            check_seconds(name, value)
+        check_seconds(max_gap=max_gap, min_duration=min_duration, max_hidden=max_hidden)
         if fps is not None and not 0 < fps < math.inf:
             raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
         if min_area is not None and min_area < 1:
@@ -125,37 +121,27 @@ class ObjectLinker:
             raise ParameterError(f"join must be 0 or more, got {join!r}")
         self._fps = None if fps is None else float(fps)
         self._max_gap, self._min_duration, self._max_hidden = max_gap, min_duration, max_hidden
-        self._min_area, self._join, self._regions = min_area, join, regions
+        self._min_area, self._join, self.regions = min_area, join, regions
         self._masks: dict[str, np.ndarray] = {}
         self._areas: dict[str, int] = {}
         self._done: list[Event] = []
         self._starting = False
-        self._state = _State(interval=1 / (self._fps or DEFAULT_FPS))
-
-    @property
-    def count(self) -> int:
-        """Number of objects confirmed so far: the ID of the newest one."""
-        return self._state.count
+        self.state = LinkerState(interval=1 / (self._fps or DEFAULT_FPS))
 
     @property
     def clock(self) -> float:
         """Seconds of the newest frame, 0 before the first."""
-        return self._state.clock or 0.0
+        return self.state.clock or 0.0
 
     @property
     def gap(self) -> float:
         """Seconds between the newest frame and the one before."""
-        return self._state.gap or self._state.interval
-
-    @property
-    def interval(self) -> float:
-        """Seconds that the newest frame stands for: `gap`, but no more than the gap before it."""
-        return self._state.interval
+        return self.state.gap or self.state.interval
 
     @property
     def settled(self) -> int | None:
         """Index of the first frame whose objects are not all known yet; None if all are known."""
-        return min((track.event.start_frame for track in self._state.tracks if track.event.id == 0), default=None)
+        return min((track.event.start_frame for track in self.state.tracks if track.event.id == 0), default=None)
 
     def time(self, frame: Frame) -> float | None:
         """Return the time of a frame in seconds; None if neither the frame nor `fps` gives it."""
@@ -181,9 +167,9 @@ class ObjectLinker:
         list of ObjectInFrame
             The confirmed objects.
         """
-        clock, state = self._tick(frame), self._state
-        if self._regions is not None and not self._masks:
-            self._masks = self._regions.masks(separation.mask.shape)
+        clock, state = self._tick(frame), self.state
+        if self.regions is not None and not self._masks:
+            self._masks = self.regions.masks(separation.mask.shape)
             self._areas = {name: int(np.count_nonzero(mask)) for name, mask in self._masks.items()}
         self._starting = separation.phase == "start"
         cut = separation.event in _CUTS
@@ -199,8 +185,8 @@ class ObjectLinker:
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
             if row in links:
-                counted = min(self.interval, self._min_duration / _SIGHTS)
-                track.see(found[links[row]], clock, self.interval, counted, self.gap)
+                counted = min(state.interval, self._min_duration / _SIGHTS)
+                track.see(found[links[row]], clock, state.interval, counted, self.gap)
                 result += self._record(track, frame)
         for index in sorted(set(range(len(found))) - set(links.values())):
             result += self._begin(found[index], frame)
@@ -218,26 +204,17 @@ class ObjectLinker:
 
     def finish(self) -> list[Event]:
         """End all objects; return the events that were not taken yet."""
-        self._end(self._state.tracks)
+        self._end(self.state.tracks)
         return self.take_finished()
-
-    def state(self) -> dict[str, Any]:
-        """Return the state as types that JSON knows; finished events must have been taken."""
-        state: dict[str, Any] = dump(self._state)
-        return state
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
-        self._state, self._done = load(_State, state), []
 
     @property
     def _settling(self) -> float:
         """Seconds after a light change in which its remains may look like objects."""
-        return max(_SETTLING, _SETTLING_FRAMES * self.interval)
+        return max(_SETTLING, _SETTLING_FRAMES * self.state.interval)
 
     def _tick(self, frame: Frame) -> float:
         """Return the seconds of a frame, always later than those before."""
-        usual, state = 1 / (self._fps or DEFAULT_FPS), self._state
+        usual, state = 1 / (self._fps or DEFAULT_FPS), self.state
         time = self.time(frame)
         clock = frame.index * usual if time is None else time
         if state.clock is not None:
@@ -251,18 +228,19 @@ class ObjectLinker:
 
     def _begin(self, detection: Detection, frame: Frame) -> list[ObjectInFrame]:
         """Start a track; its first sight counts by the share of tracks that were confirmed."""
-        state, time = self._state, self.time(frame)
+        state, time = self.state, self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
         trust = (1 + state.count) / (1 + state.count + state.dropped)
-        solid = min(self.interval, self._min_duration) * trust
+        solid = min(state.interval, self._min_duration) * trust
         confirmation = TrackConfirmation(detection.centroid, detection.centroid, solid)
-        track = Track(event, detection, self.clock, max(self.clock, state.settled_at), confirmation, self.interval)
+        earliest = max(self.clock, state.settled_at)
+        track = Track(event, detection, self.clock, earliest, confirmation, state.interval)
         state.tracks.append(track)
         return self._record(track, frame)
 
     def _record(self, track: Track, frame: Frame) -> list[ObjectInFrame]:
         """Add the newest sight to a track; return the sights that are known to be of an object."""
-        state, last = self._state, track.last
+        state, last = self.state, track.last
         one = ObjectInFrame(
             track.event.id, frame.index, self.time(frame), regions=tuple(self._regions_of(last)), **vars(last)
         )
@@ -287,7 +265,7 @@ class ObjectLinker:
     def _is_satellite(self, track: Track) -> bool:
         """Whether a new track is small and close to a confirmed object: probably a part of it."""
         x, y, w, h = track.last.box
-        for other in self._state.tracks:
+        for other in self.state.tracks:
             if other.event.id == 0 or track.last.area > _SATELLITE_AREA * other.last.area:
                 continue
             left, top, width, height = other.last.box
@@ -313,6 +291,6 @@ class ObjectLinker:
 
     def _end(self, tracks: Sequence[Track]) -> None:
         over = {id(track) for track in tracks}
-        self._state.dropped += sum(track.event.id == 0 for track in tracks)
+        self.state.dropped += sum(track.event.id == 0 for track in tracks)
         self._done += [track.event for track in tracks if track.event.id]
-        self._state.tracks = [track for track in self._state.tracks if id(track) not in over]
+        self.state.tracks = [track for track in self.state.tracks if id(track) not in over]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.events.event import Event, EventKind
+from bgsub.events.event import Event, EventKind, Motion
 from bgsub.separation import FOREGROUND, Separation
 
 # Times this close, in seconds, are equal: most are rounded multiples of the time between two frames.
@@ -51,8 +50,7 @@ class MotionRules:
     max_gap: float = 3.0
 
     def __post_init__(self) -> None:
-        for name in ("min_duration", "max_gap"):
-            check_seconds(name, getattr(self, name))
+        check_seconds(min_duration=self.min_duration, max_gap=self.max_gap)
         if not 0 <= self.min_share <= 1:
             raise ParameterError(f"min_share must lie in [0, 1], got {self.min_share!r}")
         if self.min_area is not None and self.min_area < 0:
@@ -67,22 +65,11 @@ class MotionRules:
         return share > 0 and share >= self.min_share
 
 
-def check_seconds(name: str, value: float) -> None:
-    """Raise ParameterError unless `value` is a finite number of seconds, 0 or more."""
-    if not 0 <= value < math.inf:
-        raise ParameterError(f"{name} must be a number of seconds, 0 or more, got {value!r}")
-
-
-class Motion(NamedTuple):
-    """Motion in a frame, and the motion event that lasts; times are those of `Step.clock`."""
-
-    begun: list[Event]  # the event that has become certain with this frame
-    ended: list[Event]  # the event that has ended, because the gap after it is too long
-    share: float  # of the frame that is foreground, in [0, 1]
-    moving: bool  # whether the frame shows motion
-    since: float | None  # start of the current motion, which may still be too short for an event
-    until: float | None  # last frame with motion of the event that lasts
-    lasting: Event | None  # the current motion, with ID 0 until it is certain
+def check_seconds(**values: float) -> None:
+    """Raise ParameterError unless all `values` are finite numbers of seconds, 0 or more."""
+    for name, value in values.items():
+        if not 0 <= value < math.inf:
+            raise ParameterError(f"{name} must be a number of seconds, 0 or more, got {value!r}")
 
 
 @dataclass

@@ -1,11 +1,16 @@
-"""The sink that records clips of motion events."""
+"""Clips of motion events: rules, names, list, the frames before an event, and the sink that records them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import logging
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,28 +18,173 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
-from bgsub.events.clips import Clip, ClipNames, ClipRules, PreRoll, add_to_list
-from bgsub.events.event import Event
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SinkError
+from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.motion import CLOSE, Motion
+from bgsub.events.motion import CLOSE, check_seconds
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
+from bgsub.storage.file_lock import hold
+from bgsub.video.output_names import safe_name
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.copying import CopySink, ending_of_copy
 from bgsub.video.sinks.encoding import DEFAULT_FPS
 from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.base import FilePart, Frame
-from bgsub.video.views import get_view, to_bgr8, to_uint8
+from bgsub.video.timecode import clock_text
+from bgsub.video.views import to_bgr8, to_uint8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
+
+
+@dataclass(frozen=True)
+class ClipRules:
+    """Rules of recording: time around motion events, and files.
+
+    Attributes
+    ----------
+    pre_roll, post_roll : float
+        Seconds recorded before and after an event. Events whose clips would overlap share one clip.
+    max_duration : float, optional
+        Longest clip in seconds, after which the next one begins; by default unlimited.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> from bgsub.events import ClipRules
+    >>> ClipRules(pre_roll=5)
+    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None)
+    """
+
+    pre_roll: float = 2.0
+    post_roll: float = 3.0
+    max_duration: float | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds(pre_roll=self.pre_roll, post_roll=self.post_roll)
+        if self.max_duration is not None and not self.max_duration > 0:
+            raise ParameterError(
+                f"max_duration must be a positive number of seconds or None, got {self.max_duration!r}"
+            )
+
+
+LIST_NAME = "clips.csv"
+_PATIENCE = 30.0  # seconds to wait for another run that adds a clip
+_COLUMNS = (
+    "file", "start", "end", "start_time", "end_time", "peak_share", "began", "source", "source_time", "thumbnail",
+)  # fmt: skip
+
+
+@dataclass
+class Clip:
+    """A recorded clip."""
+
+    path: Path
+    start: float  # times of its first and last frame in the source, in seconds
+    end: float
+    peak_share: float = 0.0  # largest share of the frame in motion, in [0, 1]
+    began: datetime | None = None  # date and time of the first frame of a camera
+    source: str = ""  # the source, or the file in which the clip begins
+    source_start: float = 0.0  # time of the first frame in it
+    thumbnail: Path | None = None  # picture of the peak
+    events: tuple[int, ...] = ()  # numbers of its motion events
+
+
+class ClipNames:
+    """Generates file names that do not exist in a folder; those of a camera's files have date and time."""
+
+    def __init__(self, folder: Path, source: str, ending: str) -> None:
+        self._ending, self._number = ending, 0
+        self.claim = folder / safe_name(source)
+        """Path to lock, because two runs with the same source would choose the same names."""
+
+    def next(self, began: datetime | None) -> Path:
+        """Return the path of a file from its date and time."""
+        stem = f"{self.claim.name}-{began:%Y%m%d-%H%M%S}" if began else self.claim.name
+        while True:
+            self._number += 1
+            path = self.claim.with_name(f"{stem}-{self._number:04d}{self._ending}")
+            if not path.exists():
+                return path
+
+
+def add_to_list(folder: Path, clip: Clip | None = None) -> None:
+    """Add a clip to the list of the folder, or create the list; safe with several runs. SinkError if it fails."""
+    path = folder / LIST_NAME
+    with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
+        try:
+            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        text = io.StringIO()
+        writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*rows, *([] if clip is None else [_row(clip)])])
+        write_whole(path, text.getvalue().encode())
+
+
+def _row(clip: Clip) -> dict[str, str]:
+    return {
+        "file": clip.path.name,
+        "start": f"{clip.start:.3f}",
+        "end": f"{clip.end:.3f}",
+        "start_time": clock_text(clip.start),
+        "end_time": clock_text(clip.end),
+        "peak_share": f"{clip.peak_share:.6f}",
+        "began": clip.began.isoformat(timespec="seconds") if clip.began else "",
+        "source": clip.source,
+        "source_time": clock_text(clip.source_start),
+        "thumbnail": clip.thumbnail.name if clip.thumbnail else "",
+    }
+
+
+_NO_PICTURE = np.empty((0, 0), np.uint8)
+
+
+class PreRoll:
+    """Stores the frames before an event as JPEG (quality 95), a tenth of their size; `memory` is in bytes."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._stored: deque[tuple[Frame, float, bytes]] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the pictures take more than `memory`."""
+        return self._bytes > self._memory
+
+    def put(self, frame: Frame, time: float, picture: np.ndarray | None) -> None:
+        """Append a frame and its picture, (h, w) or (h, w, 3) uint8, or None if clips are copied."""
+        data = b"" if picture is None else jpeg_of(picture)
+        self._stored.append((replace(frame, image=_NO_PICTURE), time, data))
+        self._bytes += len(data)
+
+    def forget_before(self, time: float) -> None:
+        """Remove older frames."""
+        while self._stored and self._stored[0][1] < time:
+            self._bytes -= len(self._stored.popleft()[2])
+
+    def pop(self) -> tuple[Frame, float, np.ndarray | None]:
+        """Remove the oldest frame; return it without its image, its time and its picture."""
+        frame, time, data = self._stored.popleft()
+        self._bytes -= len(data)
+        return frame, time, cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
+
 
 logger = logging.getLogger("bgsub")
 
 MakeSink = Callable[[Path, str, Fraction], Sink]
 
 _MEMORY = 256 << 20
-_NO_PICTURE = np.empty((0, 0), np.uint8)
 
 
 class RecorderSink(Sink):
@@ -54,13 +204,8 @@ class RecorderSink(Sink):
         Time around motion events, and files.
     feed : EventFeed, optional
         Shared with other sinks; by default the sink creates one.
-    view : str
-        One of `VIEWS`; ``cutout`` without transparency.
-    name : str, optional
-        Template of the file names without ending, with the fields ``{source}``, ``{date}``, ``{time}``, ``{start}``
-        (whole seconds) and ``{number}``, which is appended if missing.
     source : str
-        Name of the source in the template.
+        Name of the source, the first part of the file names.
     fps : float or Fraction, optional
         Frames per second for frames without time; 25 if unknown.
     files : sequence of FilePart
@@ -105,8 +250,6 @@ class RecorderSink(Sink):
         rules: ClipRules | None = None,
         *,
         feed: EventFeed | None = None,
-        view: str = "input",
-        name: str | None = None,
         source: str = "video",
         fps: float | Fraction | None = None,
         files: Sequence[FilePart] = (),
@@ -119,18 +262,16 @@ class RecorderSink(Sink):
         self.clips: list[Clip] = []
         self._rules = rules or ClipRules()
         self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=False)
-        self._view: Callable[[Separation], np.ndarray] = get_view(view)
-        self._exact = view == "mask"
-        ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
+        ending = ending_of_copy(files[0].path) if copy and make_sink is None else None
         self._copies = ending is not None
         encode = partial(VideoSink, audio_from=audio_from)
         self._make_sink = make_sink or ((lambda path, *_: CopySink(path, files)) if self._copies else encode)
-        self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
+        self._names = ClipNames(self.folder, source, ending or ".mp4")
         self.claims = [self._names.claim]
         self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
-        self._held, self._warned = PreRoll(self._exact, memory), False
+        self._held, self._warned = PreRoll(memory), False
         self._until = -math.inf  # end of the recording after the newest event
         self._lasting: list[Event] = []  # the event that lasts
         self._growing: _GrowingClip | None = None
@@ -149,7 +290,7 @@ class RecorderSink(Sink):
         if not motion.moving and separation.phase == "tracking" and separation.event is None:
             self._most = max(self._most, motion.share)
         self._lasting = motion.begun or ([] if motion.ended else self._lasting)
-        picture = None if self._copies else to_uint8(self._view(separation))
+        picture = None if self._copies else to_uint8(separation.frame)
         picture = to_bgr8(picture) if picture is not None and picture.ndim == 3 else picture
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
@@ -195,8 +336,8 @@ class RecorderSink(Sink):
         if self._growing is not None and now - self._growing.clip.start >= self._max_duration - CLOSE:
             self._finish_clip()
         if self._growing is None:
-            clip = Clip(self._names.next(now, frame.arrived), now, now, began=frame.arrived)
-            sink = self._make_sink(clip.path, "mask" if self._exact else "background", self._fps)
+            clip = Clip(self._names.next(frame.arrived), now, now, began=frame.arrived)
+            sink = self._make_sink(clip.path, "background", self._fps)
             self._growing = _GrowingClip(clip, sink)
         self._growing.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
         self._growing.clip.end = now

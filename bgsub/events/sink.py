@@ -12,9 +12,8 @@ from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.region_counts import RegionWriter
 from bgsub.events.summary.sink import SummarySink
-from bgsub.events.writers import COLUMNS, CocoWriter, LinesWriter, Writer, csv_line, csv_row, json_line
+from bgsub.events.writers import COLUMNS, LinesWriter, RegionWriter, Writer, csv_line, csv_row, json_line
 from bgsub.separation import Separation
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
@@ -22,28 +21,25 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame, FrameSource
 
 _LINES: dict[str, tuple[Callable[[Event], str], str]] = {"csv": (csv_line, csv_row(COLUMNS)), "jsonl": (json_line, "")}
-FORMATS = (*_LINES, "coco")
+FORMATS = tuple(_LINES)
 
 
 class EventSink(Sink):
     """Writes files of objects and events of the whole frame.
 
     ``csv`` writes ``events.csv``, and ``regions.csv`` if there are regions; ``jsonl`` writes ``events.jsonl`` with the
-    tracks; ``coco`` writes ``objects.json`` with every object in every frame. The files are called ``NAME.partial``
-    until the end; `abort` leaves them.
+    tracks. The files are called ``NAME.partial`` until the end; `abort` leaves them.
 
     Parameters
     ----------
     folder : str or path
         Output folder, created if missing.
-    formats : sequence of {"csv", "jsonl", "coco"}
+    formats : sequence of {"csv", "jsonl"}
         At least one.
-    source : str
-        Name of the video in COCO.
     fps : float, optional
         Frames per second for frames without time.
     regions : Regions, optional
-        Regions in which objects are counted.
+        Regions in which objects are counted; with a `feed`, those of its linker are used.
     feed : EventFeed, optional
         Shared with other sinks; by default the sink creates one.
     locate : callable, optional
@@ -61,9 +57,9 @@ class EventSink(Sink):
     >>> from pathlib import Path
     >>> import bgsub
     >>> from bgsub.events import EventSink
-    >>> summary = bgsub.process_video("video.mp4", EventSink("events", ["csv", "coco"]))
+    >>> summary = bgsub.process_video("video.mp4", EventSink("events"))
     >>> sorted(path.name for path in Path("events").iterdir())
-    ['events.csv', 'objects.json']
+    ['events.csv', 'events.jsonl']
     """
 
     def __init__(
@@ -71,7 +67,6 @@ class EventSink(Sink):
         folder: str | os.PathLike[str],
         formats: Sequence[str] = FORMATS,
         *,
-        source: str = "video",
         fps: float | None = None,
         regions: Regions | None = None,
         feed: EventFeed | None = None,
@@ -80,17 +75,15 @@ class EventSink(Sink):
         wrong = [name for name in formats if name not in FORMATS]
         if wrong or not formats:
             came = repr(wrong[0]) if wrong else "none"
-            right = "; SummarySink writes the page" if "html" in wrong[:1] else ""
-            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}{right}")
+            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}")
         self.folder = Path(folder)
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
-            path = locate(EVENT_FORMATS[name])
-            self._writers[name] = LinesWriter(path, *_LINES[name]) if name in _LINES else CocoWriter(path, source)
-        if regions is not None and "csv" in self._writers:
-            self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)
+            self._writers[name] = LinesWriter(locate(EVENT_FORMATS[name]), *_LINES[name])
+        if self._feed.regions.names and "csv" in self._writers:
+            self._writers["regions"] = RegionWriter(locate("regions.csv"), self._feed.regions)
         self._done = False
         for place in dict.fromkeys(path.parent for path in self.paths):
             prepare_folder(place)
@@ -150,23 +143,13 @@ def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Re
 
 
 def create_event_sinks(
-    output_folder: str | os.PathLike[str],
-    formats: Sequence[str],
-    source: FrameSource,
-    feed: EventFeed,
-    regions: Regions | None = None,
-    locate: Callable[[str], Path] | None = None,
+    formats: Sequence[str], source: FrameSource, feed: EventFeed, locate: Callable[[str], Path]
 ) -> list[Sink]:
-    """Return the sinks of event files: formats of `EventSink` and "html"; errors as `EventSink`."""
-    wrong = next((name for name in formats if name not in EVENT_FORMATS), None)
-    if wrong is not None:
-        raise ParameterError(f"formats of events must be of {', '.join(EVENT_FORMATS)}, got {wrong!r}")
+    """Return the sinks of event files, formats of `EventSink` and "html"; `locate` returns the path from a name."""
     sinks: list[Sink] = []
-    place = locate or Path(output_folder).joinpath
-    title = source.name if source.path is None else source.path.name
-    lists = [name for name in formats if name != "html"]
-    if lists:
-        sinks.append(EventSink(output_folder, lists, source=title, regions=regions, feed=feed, locate=place))
+    if lists := [name for name in formats if name != "html"]:
+        sinks.append(EventSink("", lists, feed=feed, locate=locate))
     if "html" in formats:
-        sinks.append(SummarySink(place(EVENT_FORMATS["html"]), title, regions=regions, feed=feed))
+        title = source.name if source.path is None else source.path.name
+        sinks.append(SummarySink(locate(EVENT_FORMATS["html"]), title, feed=feed))
     return sinks

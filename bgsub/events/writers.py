@@ -1,22 +1,19 @@
-"""Files of events and objects: CSV, JSON Lines and COCO."""
+"""Files of events and objects: CSV and JSON Lines."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bgsub.events.event import Event, EventKind, ObjectInFrame
-from bgsub.events.feed import Step
-from bgsub.storage.durable_io import as_sink_error, partial_name, replacing
-from bgsub.storage.growing_file import GrowingFile
+from bgsub.events.event import Event, EventKind, Step
+from bgsub.events.feed import COLUMNS as REGION_COLUMNS
+from bgsub.events.feed import RegionCounter
+from bgsub.storage.durable_io import GrowingFile
 
 COLUMNS = (
     "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
@@ -38,7 +35,6 @@ class Writer(ABC):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = GrowingFile(path)
-        self.files: tuple[GrowingFile, ...] = (self._file,)
 
     @abstractmethod
     def step(self, step: Step) -> None:
@@ -49,18 +45,16 @@ class Writer(ABC):
         """Write the last events and rename the file to its final name."""
 
     def checkpoint(self) -> dict[str, Any]:
-        """Sync the files; return the state as types that JSON knows."""
-        return {"sizes": [file.sync() for file in self.files]}
+        """Sync the file; return the state as types that JSON knows."""
+        return {"size": self._file.sync()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Restore what `checkpoint` returned."""
-        for file, size in zip(self.files, state["sizes"], strict=True):
-            file.cut(size)
+        self._file.cut(state["size"])
 
     def abort(self) -> None:
-        """Close the files under their partial names."""
-        for file in self.files:
-            file.close()
+        """Close the file under its partial name."""
+        self._file.close()
 
 
 class LinesWriter(Writer):
@@ -81,6 +75,22 @@ class LinesWriter(Writer):
     def _write(self, events: list[Event]) -> None:
         header = "" if self._file.size else self._header
         self._file.append(header + "".join(map(self._line, events)))
+
+
+class RegionWriter(Writer):
+    """Writes a CSV file with one line per region at the end."""
+
+    def __init__(self, path: Path, counter: RegionCounter) -> None:
+        super().__init__(path)
+        self._counter = counter
+
+    def step(self, step: Step) -> None:
+        pass
+
+    def finish(self, last: list[Event]) -> None:
+        self._counter.finish()
+        self._file.append("".join(map(csv_row, [REGION_COLUMNS, *self._counter.rows()])))
+        self._file.finish()
 
 
 def csv_line(event: Event) -> str:
@@ -104,102 +114,12 @@ def json_line(event: Event) -> str:
         "frames": event.frames,
     }
     if event.kind == EventKind.OBJECT:
-        record |= {
-            "id": event.id,
-            "peak_area": event.peak_area,
-            "peak_frame": event.peak_frame,
-            "peak_box": event.peak_box,
-            "regions": event.regions,
-            "track_step": event.step,
-            "track": {
-                "frame": [box[0] for box in event.boxes],
-                "box": [box[1:] for box in event.boxes],
-                "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
-                "area": event.areas,
-            },
+        record |= {name: getattr(event, name) for name in ("id", "peak_area", "peak_frame", "peak_box", "regions")}
+        record["track_step"] = event.step
+        record["track"] = {
+            "frame": [box[0] for box in event.boxes],
+            "box": [box[1:] for box in event.boxes],
+            "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
+            "area": event.areas,
         }
-    return _json(record) + "\n"
-
-
-class CocoWriter(Writer):
-    """COCO: one image per frame and one annotation per object in it.
-
-    As in video data sets, the file has one entry in ``videos``, and images have ``video_id`` and ``frame_id``, the
-    index of the frame, which is also the ``id``. ``file_name`` is the image file, or ``clip.mp4#123`` for frame 123 of
-    a video. Annotations have masks as uncompressed run lengths, and the ID of the object as ``track_id``. Images and
-    annotations are written to two temporary files until the end.
-    """
-
-    def __init__(self, path: Path, source: str = "video") -> None:
-        self.path, self._source = path, source
-        self.files = self._images, self._annotations = tuple(
-            GrowingFile(path, partial_name(path.with_name(f"{path.name}.{part}"))) for part in ("images", "annotations")
-        )
-        self._count = 0
-
-    def step(self, step: Step) -> None:
-        height, width = step.mask.shape
-        name = step.file or f"{self._source}#{step.frame}"
-        image = {"id": step.frame, "file_name": name, "width": width, "height": height}
-        self._images.append(",\n" + _json({**image, "video_id": 1, "frame_id": step.frame}))
-        for one in step.objects:
-            self._count += 1
-            self._annotations.append(",\n" + _json(_annotation(self._count, one, step.mask.shape)))
-
-    def finish(self, last: list[Event]) -> None:
-        with as_sink_error(self.path), replacing(self.path) as partial, partial.open("wb") as out:
-            out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
-            out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
-            out.write(f'"videos":[{json.dumps({"id": 1, "name": self._source})}],\n'.encode())
-            self._append(out, "images", self._images)
-            out.write(b",\n")
-            self._append(out, "annotations", self._annotations)
-            out.write(b"}\n")
-        for file in self.files:
-            file.remove()
-
-    def checkpoint(self) -> dict[str, Any]:
-        return {**super().checkpoint(), "count": self._count}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        super().resume(state)
-        self._count = state["count"]
-
-    @staticmethod
-    def _append(out: Any, name: str, file: GrowingFile) -> None:
-        out.write(f'"{name}":['.encode())
-        with file.reading() as items:
-            items.seek(1)  # the comma before the first one
-            shutil.copyfileobj(items, out)
-        out.write(b"]")
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return an object in a frame of `shape` as a COCO annotation with ID `number`."""
-    return {
-        "id": number,
-        "image_id": one.frame,
-        "category_id": 1,
-        "track_id": one.id,
-        "bbox": list(one.box),
-        "area": one.area,
-        "iscrowd": 0,
-        "segmentation": {"counts": run_lengths(one, shape), "size": list(shape[:2])},
-    }
-
-
-def run_lengths(one: ObjectInFrame, shape: tuple[int, ...]) -> list[int]:
-    """Return the lengths of alternating runs of 0 and 1 down the columns of a frame of `shape`, 0 first."""
-    x, y, _, _ = one.box
-    columns, rows = np.nonzero(one.mask.T)
-    places = (columns + x) * shape[0] + rows + y
-    breaks = np.flatnonzero(np.diff(places) != 1)
-    starts = places[np.concatenate([[0], breaks + 1])]
-    ends = places[np.concatenate([breaks, [places.size - 1]])] + 1
-    edges = np.concatenate([[0], np.stack([starts, ends], axis=1).ravel(), [shape[0] * shape[1]]])
-    counts = np.diff(edges).tolist()
-    return counts if counts[-1] else counts[:-1]
+    return json.dumps(record, separators=(",", ":")) + "\n"

@@ -6,19 +6,18 @@ import contextlib
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bgsub._version import __version__
-from bgsub.errors import BgsubError, OutputError, SinkError, SourceError
+from bgsub.errors import BgsubError, OutputError, SourceError
 from bgsub.jobs.job import Statistics
 from bgsub.numerics.state import State
-from bgsub.separation import Separation
 from bgsub.storage import array_file
-from bgsub.storage.durable_io import make_folder, partial_name, sync_folder, unlink
+from bgsub.storage.durable_io import make_folder, os_errors_as, partial_name, sync_folder, unlink
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.timecode import Part, Selection, Timecode
@@ -44,7 +43,7 @@ _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 class Checkpoint:
     """The state of a run between two frames."""
 
-    identity: dict[str, Any]  # of the job, see `JobIdentity.as_dict`
+    identity: dict[str, Any]  # of the job, see `JobIdentity`
     version: str = __version__  # of bgsub that made it
     started: str = ""  # start of the first run, in ISO format, for the names of outputs
     frames: int = 0  # written
@@ -63,10 +62,8 @@ class Checkpoint:
         """Write the checkpoint to a file, whole or not at all; OutputError if it cannot be written."""
         header, state = self.model or ({}, {})
         run = {name: value for name, value in vars(self).items() if name != "model"}
-        try:
+        with os_errors_as(OutputError, f"the checkpoint cannot be written to '{path}'"):
             array_file.write(path, _KIND, {"run": run, "model": header}, state)
-        except OSError as error:
-            raise OutputError(f"the checkpoint cannot be written to '{path}': {error.strerror or error}") from None
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -86,26 +83,13 @@ class Checkpoint:
 def saved_frames(output: Path) -> int:
     """Return the frames before the checkpoint in an output folder; 0 without a checkpoint."""
     try:
-        return int(array_file.read_header(output / FOLDER / FILE, _KIND)["run"]["frames"])
+        return int(array_file.read(output / FOLDER / FILE, _KIND, with_arrays=False)[0]["run"]["frames"])
     except (SourceError, KeyError, TypeError, ValueError):
         return 0
 
 
 class Checkpoints:
-    """Makes a checkpoint every few seconds, and one after the last frame of a run that the user stops.
-
-    The tracking thread copies the subtractor's state after a frame; the writing thread stores it together with the
-    states of the sinks once they have that frame as well. Only the newest checkpoint is kept.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    start : Checkpoint
-        The checkpoint to continue; that of frame 0 for a new run.
-    seconds : float
-        Least time between two checkpoints; 0 makes one after each frame. Slow checkpoints are made less often.
-    """
+    """Makes a checkpoint at most every `seconds`, also after the last frame of a stopped run; the newest is kept."""
 
     def __init__(self, path: Path, start: Checkpoint, *, seconds: float = 15.0) -> None:
         self.path = path
@@ -118,10 +102,8 @@ class Checkpoints:
 
     def begin(self) -> None:
         """Write the start, before the first frame of a new run; OutputError if that fails."""
-        try:
+        with os_errors_as(OutputError, f"'{self.path.parent}' cannot be made"):
             make_folder(self.path.parent)
-        except OSError as error:
-            raise OutputError(f"'{self.path.parent}' cannot be made: {error.strerror or error}") from None
         self.start.write(self.path)
 
     def restart_later(self) -> None:
@@ -136,29 +118,16 @@ class Checkpoints:
             self.path.parent.rmdir()
             sync_folder(self.path.parent.parent)
 
-    def resume(self, sinks: Sequence[Sink], is_finished: Callable[[Sink], bool] = lambda _sink: False) -> list[Sink]:
-        """Make the sinks continue at the start; return them, with idle ones in place of finished ones.
-
-        `is_finished` says of a sink that cannot continue whether its output is there already, whole and of this run.
-        SinkError if a sink does not support this, or its unfinished output is gone; SourceError for a damaged state.
-        """
+    def resume(self, sinks: Sequence[Sink]) -> None:
+        """Make the sinks continue at the start; SinkError if one cannot, SourceError for a damaged state."""
         if not self.start.frames:
             for sink in sinks:
                 sink.resume({})
                 sink.checkpoint()  # a sink that cannot make checkpoints fails now, not after some time
-            return list(sinks)
-        ready: list[Sink] = []
+            return
         with self.damage_reported():
             for sink, state in zip(sinks, self.start.sinks or [], strict=True):
-                try:
-                    sink.resume(state)
-                    ready.append(sink)
-                except SinkError:
-                    sink.abort()
-                    if not is_finished(sink):
-                        raise
-                    ready.append(_FinishedSink(sink, state))
-        return ready
+                sink.resume(state)
 
     def follow(self, statistics: Statistics) -> None:
         """Set `statistics` to the start and store their state from now on; SourceError if it is damaged."""
@@ -219,26 +188,6 @@ class Checkpoints:
         now = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
         replace(now, sinks=states, progress=progress, model=model).write(self.path)
         self._storing = time.monotonic() - begin
-
-
-class _FinishedSink(Sink):
-    """Replaces a sink that had finished its output when the run was killed while others had not."""
-
-    def __init__(self, sink: Sink, state: dict[str, Any]) -> None:
-        self.path, self.paths = getattr(sink, "path", None), getattr(sink, "paths", None)
-        self._state = state
-
-    def write(self, frame: Frame, separation: Separation) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def checkpoint(self) -> dict[str, Any]:
-        return self._state
-
-    def resume(self, state: dict[str, Any]) -> None:
-        pass
 
 
 class _Rest(Part):

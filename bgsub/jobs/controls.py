@@ -6,12 +6,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.errors import ParameterError
+from bgsub.errors import check_choice
 from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
 
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bgsub")
 
 LIVE_VIEWS = (
-    "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout", "probability",
-    "boxes",
+    "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "probability", "boxes",
 )  # fmt: skip
-"""Views of a window or a browser; the first ten in the order of the keys 1 to 9 and 0."""
+"""Views of a window or a browser; in the order of the keys 1 to 9 and 0."""
 
 _NOTICE_SECONDS = 4.0
 _EVENT_SECONDS = 3.0  # an event lasts one frame, too short to be read
@@ -35,7 +34,7 @@ _SILENT = 1.5  # seconds without a frame after which one is late, and twice the 
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter with a slider: multiples of `step` from `low` to `high`."""
+    """A parameter that keys and sliders change by `step`."""
 
     name: str
     low: float  # ends of the slider; the range of the parameter may be wider
@@ -43,43 +42,23 @@ class Setting:
     step: float
     keys: str  # to decrease and to increase it
 
-    @property
-    def positions(self) -> int:
-        """Number of the last position; the first one is 0."""
-        return round(self.high / self.step)
-
-    def position(self, value: float) -> int:
-        """Return the position nearest to a value."""
-        return min(max(round(value / self.step), 0), self.positions)
-
-    def value(self, position: int) -> float:
-        """Return the value at a position."""
-        return max(round(position * self.step, 6), self.low)
-
 
 SETTINGS = (
     Setting("threshold", 0.01, 0.5, 0.01, "-+"),
     Setting("noise_factor", 0, 10, 0.25, "[]"),
     Setting("min_area", 0, 0.01, 0.0001, "<>"),
 )
-"""The parameters with sliders."""
+"""The parameters of the keys, and of the sliders on the page."""
 
 
 class LiveStatistics:
-    """Rate, delay, drops and foreground of a run, for any thread.
-
-    Parameters
-    ----------
-    clock : callable
-        A monotonic clock in seconds, the same as that of `Frame.received`.
-    """
+    """Rate, delay, drops and foreground of a run, for any thread; `clock` is that of `Frame.received`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._begin = clock()
         self._previewed: float | None = None  # time of the newest frame that was shown before its separation
-        self._waited = compilation.waited()
         self._times: deque[tuple[float, float | None]] = deque()  # of the latest frames, with their delay
         self._frames = self._dropped = 0
         self._newest: tuple[Frame, Separation] | None = None
@@ -91,9 +70,6 @@ class LiveStatistics:
         now = self._clock()
         received = getattr(frame, "received", None)
         with self._lock:
-            if (waited := compilation.waited()) > self._waited:  # the wait for kernels is no part of the rate
-                self._waited = waited
-                self._times.clear()
             self._frames += 1
             self._previewed = None
             self._dropped = dropped
@@ -115,12 +91,6 @@ class LiveStatistics:
         return self._previewed is not None
 
     @property
-    def newest(self) -> tuple[Frame, Separation] | None:
-        """The newest frame and its separation, None before the first."""
-        with self._lock:
-            return self._newest
-
-    @property
     def silence(self) -> float:
         """Seconds since the newest frame, or since the beginning."""
         with self._lock:
@@ -135,15 +105,7 @@ class LiveStatistics:
             return seen is None or self._clock() - seen > max(_SILENT, 2 * self._interval())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all numbers, in types that JSON knows.
-
-        Returns
-        -------
-        dict
-            ``frames``, ``dropped``, ``frames_per_second``, ``latency_ms`` (from the arrival of a frame to its output;
-            None where the source does not say), ``foreground`` (share of the newest frame), ``width``, ``height``,
-            ``phase``, ``event`` (of the last seconds, or None), ``frame`` (name of the newest).
-        """
+        """Return all numbers in types that JSON knows; ``latency_ms`` is from the arrival of a frame to its output."""
         with self._lock:
             now = self._clock()
             frame, separation = self._newest or (None, None)
@@ -154,7 +116,7 @@ class LiveStatistics:
             return {
                 "frames": self._frames,
                 "dropped": self._dropped,
-                "frames_per_second": round(self._fps(now - (compilation.waited() - self._waited)), 2),
+                "frames_per_second": round(self._fps(now), 2),
                 "latency_ms": round(1000 * sum(delays) / len(delays), 1) if delays else None,
                 "foreground": 0.0 if self._share is None else round(self._share, 6),
                 "width": 0 if separation is None else separation.mask.shape[1],
@@ -211,31 +173,27 @@ class Controls:
         self.statistics = LiveStatistics()  # updated by the pipeline
         self.view = view
         self._lock = threading.Lock()
-        self._quit, self._quit_by = threading.Event(), ""
+        self._quit, self.quit_by = threading.Event(), ""  # the `by` of the first `quit`
         self._reset = threading.Event()
         self._snapshot = threading.Event()
         defaults = {name: parameter.default for name, parameter in SUBTRACTOR.items()}
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
+        self.watch_ahead: Callable[[Iterator[Frame]], Iterator[Frame]] = iter  # passes on the frames of a rehearsal
         self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
 
     # -- commands ------------------------------------------------------------------------------------------------
 
     def quit(self, by: str = "user") -> None:
         """End the run after the current frame and finish its outputs; `by` is "user" or the name of a signal."""
-        self._quit_by = self._quit_by or by
+        self.quit_by = self.quit_by or by
         self._quit.set()
 
     @property
     def quitting(self) -> bool:
         """Whether `quit` was called."""
         return self._quit.is_set()
-
-    @property
-    def quit_by(self) -> str:
-        """The `by` of the first `quit`; empty before."""
-        return self._quit_by
 
     def wait(self, seconds: float) -> bool:
         """Wait for some time, or until `quit` is called; return whether it was."""
@@ -271,8 +229,7 @@ class Controls:
 
     @view.setter
     def view(self, name: str) -> None:
-        if name not in LIVE_VIEWS:
-            raise ParameterError(f"view must be one of {', '.join(LIVE_VIEWS)}, got {name!r}")
+        check_choice("view", name, LIVE_VIEWS)
         self._view = name
 
     def request_snapshot(self) -> None:
@@ -313,8 +270,8 @@ class Controls:
 
     def nudge(self, setting: Setting, steps: int) -> None:
         """Move a slider by some of its steps."""
-        value = self.parameters[setting.name]
-        self.tune(**{setting.name: setting.value(setting.position(value + steps * setting.step))})
+        nearest = round(self.parameters[setting.name] / setting.step) + steps
+        self.tune(**{setting.name: min(max(round(nearest * setting.step, 6), setting.low), setting.high)})
 
     def tune_subtractor(self, subtractor: Any) -> None:
         """Apply the new changes to the subtractor, in the tracking thread between two frames."""

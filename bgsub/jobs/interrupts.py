@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
@@ -71,28 +71,28 @@ class Interrupts:
 
 @contextmanager
 def taken(handler: Handler) -> Iterator[None]:
-    """Call `handler` with the number of each signal inside the block, in the main thread.
-
-    A process that was started with Ctrl-C ignored still ignores it, and ends by SIGTERM only.
-    """
+    """Call `handler` with the number of each signal inside the block; an ignored Ctrl-C stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _handlers.append(handler)
-    try:
-        with _sigint_handled():
+    previous = signal.getsignal(signal.SIGINT)
+    if previous in (None, signal.SIG_IGN) or isinstance(previous, Signals):
+        _handlers.append(handler)
+        try:
             yield
-    finally:
-        _handlers.remove(handler)
-
-
-@contextmanager
-def finishing() -> Iterator[None]:
-    """Ignore signals inside the block, which finishes outputs."""
-    interrupts = Interrupts()
-    interrupts.finishing = True
-    with taken(interrupts.take):
+        finally:
+            _handlers.remove(handler)
+        return
+    signal.signal(signal.SIGINT, lambda number, _frame: handler(number))  # for users of the library
+    try:
         yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def finishing() -> AbstractContextManager[None]:
+    """Ignore signals inside the block, which finishes outputs."""
+    return taken(lambda _number: logger.warning("finishing the outputs"))
 
 
 @contextmanager
@@ -111,18 +111,10 @@ def afterwards() -> Iterator[None]:
 
 
 class Signals:
-    """The signal handler of the program.
-
-    Attributes
-    ----------
-    raised : int
-        The signal that was raised as an exception, which may have caused another error; 0 for none.
-    code : int or None
-        Exit code of the program once it is known: from then on a signal ends the process with this code.
-    """
+    """The signal handler of the program; once `code`, the exit code, is set, a signal ends the process with it."""
 
     def __init__(self) -> None:
-        self.raised = 0
+        self.raised = 0  # the signal that was raised as an exception, 0 for none; it may have caused another error
         self.code: int | None = None
         self._count, self._last = 0, -math.inf
         self._before = signal.signal(signal.SIGTERM, self)
@@ -162,10 +154,7 @@ class Signals:
         again.start()
 
     def leave(self) -> None:
-        """Exit with `code`: while Python exits, the default handlers would change the exit code.
-
-        After a Ctrl-C inside `exec`, as in many imports, Python even sends the signal to itself.
-        """
+        """Exit with `code`: while Python exits, the default handlers would change the exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         if self.raised and self.code is not None:
@@ -207,21 +196,3 @@ def end_at_once(number: int) -> NoReturn:
     """End the process with one line, without finishing anything."""
     os.write(2, f"\nbgsub: error: {stopped_by(signal.Signals(number).name)}\n".encode())
     os._exit(128 + number)
-
-
-@contextmanager
-def _sigint_handled() -> Iterator[None]:
-    """Install a handler of SIGINT for the block, unless `Signals` or this one is there: for users of the library."""
-    previous = signal.getsignal(signal.SIGINT)
-    if previous in (None, signal.SIG_IGN, _call_innermost) or isinstance(previous, Signals):
-        yield
-        return
-    signal.signal(signal.SIGINT, _call_innermost)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _call_innermost(number: int, _frame: FrameType | None) -> None:
-    _handlers[-1](number)

@@ -33,17 +33,13 @@ class Job:
         ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959).
     start, end, duration, every
         The part of the source, see `open_source`.
-    backend : {"auto", "hardware"}
-        The decoder of video files, see `open_source`.
-    raw : str, optional
-        Format of raw frames from a pipe, see `open_source`.
     roi : tuple of str
         Regions of interest, strings as `bgsub.video.Regions` takes them; none for the whole frame.
     privacy : tuple of str
         Regions that are blacked out before processing, written as those of `roi`.
     boxes : bool
         Whether overlay, contours and panel show the objects, see `bgsub.events.AnnotatingSink`.
-    event_formats : tuple of {"csv", "jsonl", "coco", "html"}
+    event_formats : tuple of {"csv", "jsonl", "html"}
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
@@ -65,6 +61,8 @@ class Job:
         Frames per second, where the source has no frame rate or a wrong one.
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
+    online : bool
+        Whether each mask depends only on the frames so far, see `bgsub.process_video`.
     parameters : dict
         Parameters of `BackgroundSubtractor`; not with `model`.
     resume : bool
@@ -91,8 +89,6 @@ class Job:
     end: str | None = None
     duration: str | None = None
     every: int = 1
-    backend: str = "auto"
-    raw: str | None = None
     roi: tuple[str, ...] = ()
     privacy: tuple[str, ...] = ()
     boxes: bool = False
@@ -108,6 +104,7 @@ class Job:
     fps: float | None = None
     model: Path | None = None
     save_model: Path | None = None
+    online: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
     resume: bool = False
     overwrite: bool = False
@@ -118,8 +115,8 @@ class Job:
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
         for name in ("save", "roi", "privacy", "event_formats", "on_event", "webhook"):
-            if isinstance(value := getattr(self, name), str):
-                object.__setattr__(self, name, (value,))
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         if isinstance(self.source, list):  # of JSON
             object.__setattr__(self, "source", tuple(self.source))
 
@@ -169,12 +166,10 @@ class Summary:
     skipped : int
         Frames that could not be read.
     seconds : float
-        Duration of the run.
+        Duration of the run, without the time of looking ahead.
     stopped : {"end", "user", "SIGINT", "SIGTERM", "broken"}
         The source ended; the user ended the run (a key, the window's close button, a number of frames); Ctrl-C or
         another signal did; or the source failed.
-    stage_seconds : dict of str to float
-        Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other or for kernels.
     resumed : int
         Frames written by an earlier run that this one continued.
     waited : float
@@ -186,7 +181,6 @@ class Summary:
     skipped: int
     seconds: float
     stopped: str
-    stage_seconds: dict[str, float] = field(default_factory=dict)
     resumed: int = 0
     waited: float = 0.0
 

@@ -1,33 +1,31 @@
 """The state of a job on disk: what it is made of, whether its outputs are finished, and where it resumes.
 
 ``OUTPUT/.resume`` holds the checkpoint (``state``) of a job that has begun, and a record (``done-*.json``) of each set
-of outputs that a job with `resume` has finished. A job without `resume` only writes the checkpoint before its first
-frame, so that a later one with `resume` does not take its outputs for complete.
+of outputs that a job with `resume` has finished. A job without `resume` removes the record of its outputs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.checkpoints import FILE, FOLDER, START_ANEW, Checkpoint, Checkpoints
 from bgsub.jobs.job import Job
-from bgsub.jobs.outputs import all_targets, targets_of
+from bgsub.jobs.outputs import all_targets
 from bgsub.parameters import SubtractorParameters
-from bgsub.storage.durable_io import remove_partials, unlink, write_whole
+from bgsub.storage.durable_io import os_errors_as, remove_partials, unlink, write_whole
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.regions import absolute_region, parse_region
-from bgsub.video.sinks.base import Sink
+from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.images import is_image
 
@@ -36,7 +34,7 @@ logger = logging.getLogger("bgsub")
 # Fields that do not change the outputs, or that are compared in another way.
 _OTHER_FIELDS = {"source", "output", "parameters", "resume", "overwrite", "checkpoint_seconds"}
 
-Sizes = dict[str, list[int]]
+Sizes = dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -49,25 +47,13 @@ class InputState:
     images: int = 0  # of a folder, a checksum over names, sizes and times of its images
 
     @classmethod
-    def of(cls, path: Path, name: str | os.PathLike[str] | None = None) -> InputState:
-        """Return the state of a file or a folder of images, opened by a `name` such as ``in*.png``, or SourceError."""
-        try:
-            files = sorted(images_in(path)) if path.is_dir() else [path]
-        except OSError as error:
-            raise SourceError(f"'{path}' cannot be read: {error.strerror or error}") from None
-        return cls._of(files, name or path, several=path.is_dir())
-
-    @classmethod
-    def of_row(cls, paths: Sequence[Path]) -> InputState:
-        """Return the state of files in a row; SourceError if one cannot be found."""
-        return cls._of(paths, f"{paths[0]} to {paths[-1].name}", several=True)
-
-    @classmethod
-    def _of(cls, files: Sequence[Path], name: str | os.PathLike[str], several: bool) -> InputState:
-        try:
+    def of(cls, path: Path, *others: Path, name: str | None = None) -> InputState:
+        """Return the state of a file, of files in a row, or of a folder of images, opened by `name`; or SourceError."""
+        name = name or (f"{path} to {others[-1].name}" if others else str(path))
+        several = path.is_dir() or bool(others)
+        with os_errors_as(SourceError, f"'{name}' cannot be read"):
+            files = sorted(images_in(path)) if path.is_dir() else [path, *others]
             states = [file.stat() for file in files]
-        except OSError as error:
-            raise SourceError(f"'{name}' cannot be read: {error.strerror or error}") from None
         sizes, times = [state.st_size for state in states], [state.st_mtime_ns for state in states]
         rows = [(file.name, *values) for file, *values in zip(files, sizes, times, strict=True)]
         checksum = zlib.crc32(repr(rows).encode("utf-8", "surrogatepass")) if several else 0
@@ -109,13 +95,9 @@ class JobIdentity:
         files = {name: [_file_state(path) for path in named if path is not None] for name, named in paths.items()}
         return cls(source, json.loads(json.dumps(options, default=str)), files)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the identity in types that JSON knows."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> JobIdentity:
-        """Return the identity that `as_dict` described; TypeError or KeyError for anything else."""
+        """Return the identity that `asdict` described; TypeError or KeyError for anything else."""
         if not isinstance(values["options"], dict) or not isinstance(values["files"], dict):
             raise TypeError("options and files are dicts")
         return cls(InputState(**values["source"]), values["options"], values["files"])
@@ -162,71 +144,53 @@ def relative_name(path: Path, folder: Path) -> str:
 
 
 def sizes_of(outputs: Iterable[Path], folder: Path) -> Sizes:
-    """Return bytes and number of files of each output by its `relative_name`; OSError where one is missing."""
-    found = {}
-    for output in outputs:
-        if output.is_dir():
-            with os.scandir(output) as entries:
-                sizes = [entry.stat().st_size for entry in entries if entry.is_file()]
-        else:
-            sizes = [output.stat().st_size]
-        found[relative_name(output, folder)] = [sum(sizes), len(sizes)]
-    return found
+    """Return the bytes of each output by its `relative_name`; OSError where one is missing."""
+    return {relative_name(output, folder): _size(output) for output in outputs}
+
+
+def _size(output: Path) -> int:
+    return sum(path.stat().st_size for path in (output.iterdir() if output.is_dir() else [output]))
 
 
 def change_since(sizes: Sizes, folder: Path) -> str:
     """Return which of the outputs has another size than noted in `sizes`; empty if none has."""
-
-    def in_words(size: int, count: int) -> str:
-        return f"{size} bytes" if count == 1 else f"{size} bytes in {count} files"
-
-    for name, (size, count) in sizes.items():
+    for name, size in sizes.items():
         path = folder / name
         try:
-            [[size_now, count_now]] = sizes_of([path], folder).values()
+            if (now := _size(path)) != size:
+                return f"'{path}' has {now} bytes, when it was finished {size} bytes"
         except OSError as error:
             return f"'{path}' cannot be read: {error.strerror or error}"
-        if (size_now, count_now) != (size, count):
-            return f"'{path}' has {in_words(size_now, count_now)}, when it was finished {in_words(size, count)}"
     return ""
 
 
-class _Record:
-    """The record of finished outputs, a small file in a folder that other jobs may share."""
+def _record_path(job: Job, targets: Sequence[Path]) -> Path:
+    """Return the file for the record of finished outputs; other jobs may share its folder."""
+    names = sorted({relative_name(target, job.output) for target in targets})
+    digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+    return job.output / FOLDER / f"done-{digest[:12]}.json"
 
-    def __init__(self, job: Job, targets: Sequence[Path]) -> None:
-        self._names = {relative_name(target, job.output) for target in targets}
-        digest = hashlib.sha256("\0".join(sorted(self._names)).encode("utf-8", "surrogateescape")).hexdigest()
-        self.path = job.output / FOLDER / f"done-{digest[:12]}.json"
-        self._output, self._targets = job.output, targets
 
-    def write(self, identity: dict[str, Any]) -> None:
-        """Write identity and sizes of the outputs; OutputError if that fails."""
-        existing = [target for target in self._targets if target.exists()]
-        record = {"identity": identity, "outputs": sizes_of(existing, self._output)}
-        write_whole(self.path, json.dumps(record, indent=1).encode(), OutputError)
+def _check_record(job: Job, targets: Sequence[Path], identity: JobIdentity) -> None:
+    """Raise ParameterError or SinkError unless a job with `resume` has finished the same outputs."""
+    path = _record_path(job, targets)
+    try:
+        record = json.loads(path.read_bytes())
+        difference = identity.difference(JobIdentity.from_dict(record["identity"]))
+        change = "" if difference else change_since(record["outputs"], job.output)
+    except FileNotFoundError:
+        change, difference = f"in '{job.output}' are outputs already, which no run with --resume has finished", ""
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SinkError(f"'{path}' cannot be read: {error}; {START_ANEW}") from None
+    if difference:
+        raise ParameterError(f"the outputs in '{job.output}' were made {difference}; {START_ANEW}")
+    if change:
+        raise SinkError(f"{change}; {START_ANEW}")
 
-    def check(self, identity: JobIdentity) -> None:
-        """Raise ParameterError or SinkError if the record shows other options, another source or changed outputs.
 
-        The record of another set with some of the outputs counts as well. Without a record there is nothing to check.
-        """
-        for path in (self.path, *sorted(self.path.parent.glob("done-*.json"))):
-            try:
-                record = json.loads(path.read_bytes())
-                if path != self.path and self._names.isdisjoint(record["outputs"]):
-                    continue
-                difference = identity.difference(JobIdentity.from_dict(record["identity"]))
-                change = "" if difference else change_since(record["outputs"], self._output)
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-                raise SinkError(f"'{path}' cannot be read: {error}; {START_ANEW}") from None
-            if difference:
-                raise ParameterError(f"the outputs in '{self._output}' were made {difference}; {START_ANEW}")
-            if change:
-                raise SinkError(f"{change}; {START_ANEW}")
-            return
+def remove_record(job: Job, targets: Sequence[Path]) -> None:
+    """Remove the record of outputs that are about to be replaced."""
+    unlink(_record_path(job, targets))
 
 
 MakeSinks = Callable[[bool, datetime], list[Sink]]
@@ -235,13 +199,7 @@ Resumption = tuple[BackgroundSubtractor, list[Sink], Checkpoints | None]
 
 
 def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:
-    """Return where a job with `resume` begins or continues; the source is opened and the subtractor new.
-
-    `make_sinks` is called with whether outputs may be replaced and with the start of the (first) run.
-
-    ParameterError if the source is live, or the checkpoint was made by other options or from another source;
-    SourceError for a damaged checkpoint; SinkError if outputs are there already or cannot be continued.
-    """
+    """Return where a job with `resume` begins or continues; `make_sinks` takes whether to overwrite and the start."""
     if source.live:
         raise ParameterError(f"a run over {source.name} cannot be resumed: the source is live, no frame comes again")
     path = job.output / FOLDER / FILE
@@ -267,18 +225,12 @@ def _begin(
         sinks = make_sinks(True, started)
         for sink in sinks:
             sink.abort()
-        targets = all_targets(sinks, job.save_model)
-        missing = [target for target in targets if not _exists(target)]
-        if not missing:
-            _Record(job, targets).check(JobIdentity.from_dict(start.identity))
-            return subtractor, sinks, None
-        raise SinkError(
-            f"in '{job.output}' are outputs already, but not '{missing[0]}' and no checkpoint to go on from; "
-            f"{START_ANEW}"
-        ) from None
-    checkpoints, sinks = _resumed(job, path, start, sinks)
-    checkpoints.begin()  # before the record goes: one of both must say whether the outputs are finished
-    unlink(_Record(job, all_targets(sinks, job.save_model)).path)
+        _check_record(job, all_targets(sinks, job.save_model), JobIdentity.from_dict(start.identity))
+        _remove_partials(all_targets(sinks, job.save_model))
+        return subtractor, sinks, None
+    checkpoints = _resumed(job, path, start, sinks)
+    checkpoints.begin()
+    remove_record(job, all_targets(sinks, job.save_model))
     return subtractor, sinks, checkpoints
 
 
@@ -292,7 +244,7 @@ def _continue(
         raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {START_ANEW}") from None
     sinks = make_sinks(True, datetime.fromisoformat(start.started))
     try:
-        checkpoints, ready = _resumed(job, path, start, sinks)
+        checkpoints = _resumed(job, path, start, sinks)
     except SinkError as error:
         if not start.frames:
             raise
@@ -300,86 +252,39 @@ def _continue(
         return _begin(replace(job, overwrite=True), path, start.beginning, subtractor, make_sinks)
     if start.frames:
         logger.info("going on after %d frames", start.frames)
-    return current, ready, checkpoints
+    return current, sinks, checkpoints
 
 
-def _resumed(job: Job, path: Path, start: Checkpoint, sinks: list[Sink]) -> tuple[Checkpoints, list[Sink]]:
-    """Return the checkpoints of a run and its sinks at the start; abort all sinks if one cannot continue."""
+def _resumed(job: Job, path: Path, start: Checkpoint, sinks: list[Sink]) -> Checkpoints:
+    """Return the checkpoints of a run whose sinks continue at the start; abort all sinks if one cannot continue."""
     checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds)
-    # A kill while the outputs were being finished leaves some of them finished, and newer than the run.
-    begun = datetime.fromisoformat(start.started).timestamp()
-
-    def is_finished(sink: Sink) -> bool:
-        targets = targets_of(sink)
-        finished = all(target.is_file() and target.stat().st_mtime >= begun for target in targets)
-        for target in targets if finished else []:
-            remove_partials(target)
-        return finished
-
-    try:
-        return checkpoints, checkpoints.resume(sinks, is_finished)
-    except BaseException:
-        for sink in sinks:
-            sink.abort()
-        raise
-
-
-def _exists(target: Path) -> bool:
-    return any(target.iterdir()) if target.is_dir() else target.exists()
-
-
-@contextlib.contextmanager
-def marked_unfinished(job: Job, source: FrameSource, targets: Sequence[Path]) -> Iterator[None]:
-    """Mark the outputs of a job without `resume` as unfinished until `clear_mark` is called.
-
-    After a stop, a kill or a broken source, a later job with `resume` starts over instead of taking its outputs for
-    finished. Wrong input, which makes no outputs, leaves no mark. With `resume` the checkpoint is the mark.
-    """
-    if job.resume:
-        yield
-        return
-    path = job.output / FOLDER / FILE
-    if not path.exists() and (job.save or job.event_formats):
-        try:
-            Checkpoints(path, _beginning(job, source)).begin()
-        except (OutputError, SourceError) as error:
-            logger.warning("%s; a run with --resume would take the outputs for finished", error)
-    unlink(_Record(job, targets).path)
-    try:
-        yield
-    except BrokenSourceError:
-        raise
-    except (ParameterError, SourceError):
-        clear_mark(job, source)
-        raise
-
-
-def clear_mark(job: Job, source: FrameSource) -> None:
-    """Remove the mark of `marked_unfinished` of the same job; the outputs are finished."""
-    path = job.output / FOLDER / FILE
-    if not path.exists():
-        return
-    with contextlib.suppress(SourceError):  # a damaged checkpoint is left to a run with `resume`
-        before = Checkpoint.read(path)
-        if not before.frames and not _difference(path, before, _beginning(job, source)):
-            Checkpoints(path, before).remove()
+    with abort_on_error(sinks):
+        checkpoints.resume(sinks)
+    return checkpoints
 
 
 def finish(job: Job, checkpoints: Checkpoints, targets: Sequence[Path]) -> None:
-    """Write the record of a job with `resume`, then remove its checkpoint; OutputError if that fails."""
-    _Record(job, targets).write(checkpoints.start.identity)
+    """Write the record of a job with `resume`, then remove what it would resume from; OutputError if that fails."""
+    existing = [target for target in targets if target.exists()]
+    record = {"identity": checkpoints.start.identity, "outputs": sizes_of(existing, job.output)}
+    write_whole(_record_path(job, targets), json.dumps(record, indent=1).encode(), OutputError)
     checkpoints.remove()
+    _remove_partials(existing)
+
+
+def _remove_partials(targets: Sequence[Path]) -> None:
+    for target in targets:
+        if target.is_file():
+            remove_partials(target)
 
 
 def _beginning(job: Job, source: FrameSource) -> Checkpoint:
     """Return the checkpoint before the first frame of a job."""
-    if len(source.paths) > 1:
-        state = InputState.of_row(source.paths)
-    elif source.path is None:
+    if source.path is None and len(source.paths) < 2:
         state = InputState(source.name)
     else:
-        state = InputState.of(source.path, job.source if isinstance(job.source, str) else None)
-    return Checkpoint(JobIdentity.of(job, state).as_dict(), started=datetime.now().isoformat())
+        state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
+    return Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
 
 
 def _difference(path: Path, old: Checkpoint, new: Checkpoint) -> str:

@@ -3,51 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events.annotation import AnnotatingSink
-from bgsub.events.clips import ClipRules
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.sink import make_notifications
-from bgsub.events.recorder import RecorderSink
+from bgsub.events.recorder import ClipRules, RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, expand_name
 from bgsub.video.regions import Regions
-from bgsub.video.sinks.base import Sink
+from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sinks.create import create_sinks, label_of
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
-
-Claim = Callable[[Path], None]
 
 
 def make_sinks(
     job: Job,
     source: FrameSource,
+    regions: Regions | None,
+    feed: EventFeed | None,
+    claims: Claims,
     overwrite: bool,
     started: datetime,
-    regions: Regions | None = None,
-    feed: EventFeed | None = None,
-    claims: Claims | None = None,
 ) -> list[Sink]:
-    """Return the sinks of a job; if one cannot be made, all are aborted.
-
-    `overwrite` says whether outputs that exist may be replaced; `started` is the start of the run, for their names.
-    Events are counted in `regions`, by a `feed` that others may share. `claims` gets the outputs, before their
-    existence is checked.
-    """
+    """Return the sinks of a job that started at `started`, and claim their outputs; abort all if one cannot be made."""
     if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
-    claim: Claim = (lambda _target: None) if claims is None else claims.take
     feed = feed or make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
@@ -55,32 +46,36 @@ def make_sinks(
         def wrap(sink: Sink, view: str) -> Sink:
             return AnnotatingSink(sink, feed, regions) if view in drawn else sink
 
-        options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claim}
+        options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claims.take}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
-    try:
+    with abort_on_error(sinks):
         if job.record is not None:  # before the events, which refer to its clips
+            audio = source.path if source.has_audio and not source.is_retimed else None
+            of_source: dict[str, Any] = {"source": label_of(source), "fps": source.fps, "files": source.files}
+            rules = ClipRules(**job.recording)
             sinks.append(
-                RecorderSink(
-                    job.record,
-                    ClipRules(**job.recording),
-                    feed=feed,
-                    source=label_of(source),
-                    fps=source.fps,
-                    files=source.files,
-                    copy=source.is_copyable,
-                    audio_from=source.path if source.has_audio and not source.is_retimed else None,
+                RecorderSink(job.record, rules, feed=feed, copy=source.is_copyable, audio_from=audio, **of_source)
+            )
+        taken = {target: "another output" for sink in sinks for target in targets_of(sink)}
+
+        def locate(name: str) -> Path:
+            stem, _, ending = name.rpartition(".")
+            path = expand_name(job.name, view=stem, source=label_of(source), started=started)
+            target = job.output / path.with_name(f"{path.name}.{ending}")
+            if taken.setdefault(target, name) != name:
+                raise ParameterError(
+                    f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
                 )
-            )
-        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks, claim)
+            claims.take(target)
+            if target.exists() and not overwrite:
+                raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
+            return target
+
+        sinks += create_event_sinks(job.event_formats, source, feed, locate)
         if job.on_event or job.webhook or job.snapshots is not None:
-            sinks.append(
-                make_notifications(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record)
-            )
-        _check_model(job, source, sinks, overwrite, claim)
-    except BaseException:
-        for sink in sinks:
-            sink.abort()
-        raise
+            told = (job.on_event, job.webhook, job.snapshots)
+            sinks.append(make_notifications(*told, feed, label_of(source), job.record))
+        _check_model(job, source, sinks, overwrite, claims)
     # Clips alone need no objects, whose tracking takes most of the time.
     feed.follow = not own or not all(isinstance(sink, RecorderSink) for sink in sinks)
     return sinks
@@ -107,7 +102,7 @@ def take_all(claims: Claims, sinks: Sequence[Sink]) -> None:
             claims.take(target)
 
 
-def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite: bool, claim: Claim) -> None:
+def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite: bool, claims: Claims) -> None:
     """Raise an error if the saved model would replace the input, an output, or any file but the loaded model."""
     saved = job.save_model
     if saved is None:
@@ -116,37 +111,7 @@ def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite
         raise ParameterError(f"the model cannot be saved as '{saved}': that is the input itself")
     if saved.resolve() in {target.resolve() for sink in sinks for target in targets_of(sink)}:
         raise ParameterError(f"the model and an output would both be '{saved}'")
-    claim(saved)
+    claims.take(saved)
     is_loaded = job.model is not None and job.model.resolve() == saved.resolve()
     if saved.exists() and not (overwrite or is_loaded):
         raise SinkError(f"the model '{saved}' exists already; --overwrite replaces it, --model goes on with it")
-
-
-def _event_sinks(
-    job: Job,
-    source: FrameSource,
-    feed: EventFeed,
-    overwrite: bool,
-    started: datetime,
-    regions: Regions | None,
-    others: Sequence[Sink],
-    claim: Claim,
-) -> list[Sink]:
-    if not job.event_formats:
-        return []
-    taken = {target: "another output" for sink in others for target in targets_of(sink)}
-
-    def locate(name: str) -> Path:
-        stem, _, ending = name.rpartition(".")
-        path = expand_name(job.name, view=stem, source=label_of(source), started=started)
-        target = job.output / path.with_name(f"{path.name}.{ending}")
-        if taken.setdefault(target, name) != name:
-            raise ParameterError(
-                f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
-            )
-        claim(target)
-        if target.exists() and not overwrite:
-            raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
-        return target
-
-    return create_event_sinks(job.output, job.event_formats, source, feed, regions, locate)

@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from itertools import takewhile
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Summary
-from bgsub.numerics.compilation import waited, working_time
+from bgsub.numerics.compilation import waited
 from bgsub.separation import Separation
+from bgsub.subtractor.rehearsal import rehearse
 from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
@@ -36,13 +38,6 @@ class Subtractor(Protocol):
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
-
-
-@runtime_checkable
-class HasControls(Protocol):
-    """A sink whose user controls the run, such as a window."""
-
-    controls: Controls
 
 
 class _Result(NamedTuple):
@@ -74,6 +69,9 @@ class Pipeline:
         Called with each frame and its separation after the sinks.
     controls : Controls, optional
         Commands to the run; by default those of the first window among the sinks.
+    online : bool, default True
+        Whether each mask depends only on the frames so far. Otherwise a new subtractor learns the first frames of a
+        file before the run, see `bgsub.BackgroundSubtractor.rehearse`.
     checkpoints : Checkpoints, optional
         Makes checkpoints of a run over files, and has the start of a resumed one. If the user stops the run, all
         separated frames are written, a checkpoint follows, and the sinks are aborted, not closed.
@@ -103,22 +101,23 @@ class Pipeline:
         queue_size: int | None = None,
         progress: Callback | None = None,
         controls: Controls | None = None,
+        online: bool = True,
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self._source = source
         self._subtractor = subtractor
         self._sinks = list(sinks)
         self._progress = progress
-        windows = (sink.controls for sink in self._sinks if isinstance(sink, HasControls))
-        self._controls = controls or next(windows, None) or Controls()
+        of_windows = (getattr(sink, "controls", None) for sink in self._sinks)
+        self._controls: Controls = controls or next(filter(None, of_windows), None) or Controls()
         if queue_size is None:
             queue_size = 1 if source.live else _QUEUE_SIZE
+        self._looks_ahead = source.restartable and not online
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)
         self._interrupts = interrupts.Interrupts()
         self._busy_since: float | None = None  # when the subtractor got its current frame
         self._previewed: Frame | None = None
-        self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
 
@@ -138,7 +137,7 @@ class Pipeline:
             The first one of the source, the subtractor, a sink or `progress`. All threads have ended then, the source
             is closed, and the sinks are aborted, or closed with the frames before after `ReaderGoneError`.
         """
-        begin, waited_before = time.perf_counter(), waited()
+        self._begin = time.perf_counter(), waited()
         threads = [
             threading.Thread(target=self._read, name="bgsub-read"),
             threading.Thread(target=self._track, name="bgsub-track"),
@@ -169,32 +168,31 @@ class Pipeline:
             failure = self._finish(started, failure, resumes)
         if failure is not None:
             raise failure
-        summary = self._summary(time.perf_counter() - begin, waited() - waited_before, stopped)
+        seconds, for_kernels = time.perf_counter() - self._begin[0], waited() - self._begin[1]
+        dropped = self._frames.dropped + self._source.dropped
+        skipped = self._source.skipped if self._checkpoints is None else self._checkpoints.skipped(self._source)
+        summary = Summary(self._count, dropped, skipped, seconds, stopped, self._first, for_kernels)
         if isinstance(ended, BrokenSourceError):
             ended.result = summary
         if ended is not None:
             raise ended
         return summary
 
-    def _summary(self, seconds: float, for_kernels: float, stopped: str) -> Summary:
-        return Summary(
-            self._count,
-            self._frames.dropped + self._source.dropped,
-            self._source.skipped if self._checkpoints is None else self._checkpoints.skipped(self._source),
-            seconds,
-            stopped,
-            self._seconds,
-            self._first,
-            for_kernels,
-        )
-
     def _read(self) -> None:
         """Run the first stage: frames from the source into the first channel."""
         has_frames = False
         try:
             source = self._source
+            if self._looks_ahead:
+                self._controls.tune_subtractor(self._subtractor)
+                ahead = takewhile(self._goes_on, self._controls.watch_ahead(source.ahead()))
+                rehearse(self._subtractor, (frame.image for frame in ahead))
+                self._begin = time.perf_counter(), waited()
+                if not self._goes_on():
+                    self._frames.close()
+                    return
             frames = source.alike(source) if self._checkpoints is None else self._checkpoints.remaining(source)
-            for frame in self._timed(frames):
+            for frame in frames:
                 has_frames = True
                 if not self._frames.put(frame):
                     return
@@ -206,24 +204,18 @@ class Pipeline:
         else:
             self._frames.close()
 
-    def _timed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        while True:
-            begin = time.perf_counter()
-            frame = next(frames, None)
-            self._seconds["read"] += time.perf_counter() - begin
-            if frame is None:
-                return
-            yield frame
-
     def _track(self) -> None:
         """Run the second stage: separations of the frames into the second channel."""
         try:
             for frame in self._frames:
-                begin, self._busy_since = working_time(), time.monotonic()
+                self._busy_since = time.monotonic()
                 self._controls.tune_subtractor(self._subtractor)
-                separation = self._separate(frame, self._controls.take_learning_rate())
+                try:
+                    rate = self._controls.take_learning_rate()
+                    separation = self._subtractor.process(frame.image, learningRate=rate)
+                except ParameterError as error:
+                    raise ParameterError(f"frame {frame.name}: {error}") from error
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
-                self._seconds["track"] += working_time() - begin
                 self._busy_since = None
                 if not self._results.put(_Result(frame, separation, snapshot)):
                     return
@@ -232,18 +224,11 @@ class Pipeline:
         else:
             self._results.close()
 
-    def _separate(self, frame: Frame, learning_rate: float) -> Separation:
-        try:
-            return self._subtractor.process(frame.image, learningRate=learning_rate)
-        except ParameterError as error:
-            raise ParameterError(f"frame {frame.name}: {error}") from error
-
     def _write(self) -> None:
         """Run the last stage in the calling thread: separations into the sinks."""
         newest: Frame | None = None
         for frame, separation, snapshot in self._arriving():
             newest = frame
-            begin = time.perf_counter()
             self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
                 sink.write(frame, separation)
@@ -252,11 +237,13 @@ class Pipeline:
                 self._progress(frame, separation)
             if snapshot is not None and self._checkpoints is not None:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
-            self._seconds["write"] += time.perf_counter() - begin
             self._wait_while_paused()
         if self._checkpoints is not None and self._stopped_by and newest is not None:
             # The tracking thread has ended.
             self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
+
+    def _goes_on(self, _frame: Frame | None = None) -> bool:
+        return not (self._stopped_by or self._interrupts.finishing)
 
     @property
     def _stopped_by(self) -> str:

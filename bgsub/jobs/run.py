@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
@@ -19,17 +22,16 @@ from bgsub.jobs.checkpoints import FOLDER, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing
 from bgsub.jobs.job import Job, JobResult, Statistics, Summary
-from bgsub.jobs.job_state import clear_mark, finish, marked_unfinished, prepare
+from bgsub.jobs.job_state import finish, prepare, remove_record
 from bgsub.jobs.pipeline import Callback, Pipeline
-from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor.subtractor import BackgroundSubtractor
-from bgsub.video.regions import Regions, absolute_region
-from bgsub.video.sinks.base import Sink
+from bgsub.video.regions import Regions, absolute_region, bounding_box
+from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipes import STANDARD, is_pipe
 
@@ -93,9 +95,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
                 FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
             )
 
-        def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
-            return outputs.make_sinks(job, source, overwrite, started, regions, claims=claims)
-
+        make_sinks = partial(outputs.make_sinks, job, source, regions, None, claims)
         if job.resume and not source.live:
             claims.take(job.output / FOLDER, f"another run with --resume works in '{job.output}'")
         if not job.resume:
@@ -103,29 +103,27 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
         else:
             subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
             if checkpoints is None:
-                return _already_done(job, source, sinks)
+                nothing, made = Summary(0, 0, 0, 0.0, "end"), _existing(sinks, job.save_model)
+                return JobResult(source.name, source.live, nothing, Statistics(), made, already_done=True)
         targets = outputs.all_targets(sinks, job.save_model)
-        with marked_unfinished(job, source, targets) if is_repeatable and not source.live else nullcontext():
-            result = execute(
-                source,
-                subtractor if regions is None else RegionSubtractor(subtractor, regions),
-                sinks,
-                save_model=job.save_model,
-                watch=watch,
-                controls=controls,
-                checkpoints=checkpoints,
-                claims=claims,
-            )
+        if is_repeatable and not (job.resume or source.live):
+            remove_record(job, targets)
+        run = partial(execute, watch=watch, controls=controls, claims=claims, online=job.online)
+        used = subtractor if regions is None else RegionSubtractor(subtractor, regions)
+        result = run(source, used, sinks, save_model=job.save_model, checkpoints=checkpoints)
         if checkpoints is not None:
             finish(job, checkpoints, targets)
-        elif result.summary.stopped == "end":
-            clear_mark(job, source)
         return result
 
 
+def open_options(job: Job) -> dict[str, Any]:
+    """Return the arguments of `open_source` for the source of a job."""
+    names = ("on_error", "fps", "start", "end", "duration", "every", "reconnect")
+    return {name: getattr(job, name) for name in names}
+
+
 def _open(job: Job) -> FrameSource:
-    options = ("on_error", "fps", "backend", "raw", "start", "end", "duration", "every", "reconnect")
-    source = video.open_source(job.source, **{name: getattr(job, name) for name in options})
+    source = video.open_source(job.source, **open_options(job))
     return video.PrivateSource(source, job.privacy) if job.privacy else source
 
 
@@ -139,33 +137,28 @@ def execute(
     controls: Controls | None = None,
     checkpoints: Checkpoints | None = None,
     claims: Claims | None = None,
+    online: bool = True,
 ) -> JobResult:
-    """Run the pipeline over an opened source and save the model.
-
-    Raises the errors of the source and the subtractor, and those of `run_job`; SinkError if another run writes one of
-    the outputs, OutputError if an open output cannot be written any more.
-    """
+    """Run the pipeline over an opened source and save the model; errors as `run_job`."""
     statistics = Statistics()
     if checkpoints is not None:
         checkpoints.follow(statistics)
     with ExitStack() as stack:
         claims = claims or stack.enter_context(Claims())
-        try:
+        with abort_on_error(sinks):
             outputs.take_all(claims, sinks)
             if save_model is not None:
                 claims.take(save_model)
             watcher = stack.enter_context(watch(source))
-        except BaseException:
-            for sink in sinks:
-                sink.abort()
-            raise
 
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)
             watcher(frame, separation)
 
         try:
-            pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
+            pipeline = Pipeline(
+                source, subtractor, sinks, progress=after, controls=controls, online=online, checkpoints=checkpoints
+            )
             broken: BrokenSourceError | None = None
             try:
                 with nullcontext() if checkpoints is None else checkpoints.damage_reported():
@@ -192,11 +185,6 @@ def execute(
     return result
 
 
-def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:
-    made, nothing = _existing(sinks, job.save_model), Summary(0, 0, 0, 0.0, "end")
-    return JobResult(source.name, source.live, nothing, Statistics(), made, already_done=True)
-
-
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
     """Return the outputs of the sinks and the model, as far as they exist."""
     return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
@@ -214,14 +202,7 @@ def make_subtractor(
     source: FrameSource | None = None,
     privacy: Sequence[str] = (),
 ) -> BackgroundSubtractor:
-    """Return the saved `model`, or a new subtractor with the frame rate of its `source` unless ``fps`` is given.
-
-    Raises
-    ------
-    ParameterError
-        For a bad combination of parameters, for parameters beside a saved model, and for a saved model that was made
-        without one of the regions in `privacy`: it contains that part of the scene.
-    """
+    """Return the saved `model`, made with all `privacy` regions, or a new subtractor; or ParameterError."""
     if model is None:
         if source is not None and "fps" not in parameters:
             parameters = {"fps": frames_per_second(source), **parameters}
@@ -236,3 +217,52 @@ def make_subtractor(
         if region not in hidden:
             raise ParameterError(f"the model {model} was made without the privacy region '{region}' and contains it")
     return subtractor
+
+
+class RegionSubtractor:
+    """Processes the bounding box of regions; outside of them, the mask is 0 and the background is the frame."""
+
+    def __init__(self, subtractor: Any, regions: Regions) -> None:
+        self._subtractor, self._regions = subtractor, regions
+        self._shape: tuple[int, ...] = ()
+        self._box: tuple[slice, slice] = (slice(0), slice(0))
+        self._inside = np.empty((0, 0), bool)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._subtractor, name)
+
+    def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
+        """Learn the first frames, see `BackgroundSubtractor.rehearse`."""
+        kept: bool = self._subtractor.rehearse(map(self._box_of, frames))
+        return kept
+
+    def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
+        """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
+        frame = np.array(image)  # a copy, like that of the inner subtractor
+        part = self._subtractor.process(self._box_of(frame), learningRate=learningRate)
+        mask, residual = self._placed(part.mask), self._placed(part.residual)
+        background = frame.copy()
+        inside = self._inside if frame.ndim == 2 else self._inside[:, :, np.newaxis]
+        np.copyto(background[self._box], part.background.reshape(background[self._box].shape), where=inside)
+        return Separation(
+            frame, mask, background, residual, part.coefficients, part.phase, part.event,
+            lambda: self._placed(part.probability),
+        )  # fmt: skip
+
+    def _placed(self, part: np.ndarray) -> np.ndarray:
+        """Return an image of the box in the size of the frame, (h, w), zero outside of the regions."""
+        image: np.ndarray = np.zeros(self._shape[:2], part.dtype)
+        np.copyto(image[self._box], part, where=self._inside)
+        return image
+
+    def _box_of(self, frame: np.ndarray) -> np.ndarray:
+        """Return the box of a frame, in which the regions of the first one are; ParameterError for another shape."""
+        if not self._shape:
+            if frame.ndim not in (2, 3):
+                raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
+            inside = self._regions.union(frame.shape)
+            self._box = bounding_box(inside)
+            self._inside, self._shape = inside[self._box].copy(), frame.shape
+        if frame.shape != self._shape:
+            raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")
+        return np.ascontiguousarray(frame[self._box])

@@ -12,7 +12,8 @@ from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
 from bgsub.parameters import SUBTRACTOR
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.video.sinks.base import Sink
+from bgsub.subtractor.rehearsal import rehearse
+from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.opening import SourceSpec, open_source
 
@@ -27,6 +28,7 @@ def process_video(
     *,
     subtractor: Subtractor | None = None,
     on_error: str | None = None,
+    online: bool = False,
 ) -> Summary:
     """Separate a whole video.
 
@@ -41,6 +43,10 @@ def process_video(
         By default a new `bgsub.BackgroundSubtractor` with the frame rate of the source.
     on_error : {"stop", "skip"}, optional
         How to treat a frame that cannot be read, where `source` is not a `FrameSource` yet.
+    online : bool, default False
+        Whether each mask depends only on the frames so far. Otherwise a subtractor without frames first learns up to
+        500 frames of a file, see `bgsub.BackgroundSubtractor.rehearse`, and then processes it from its beginning;
+        other sources are always processed online.
 
     Returns
     -------
@@ -71,22 +77,22 @@ def process_video(
             callback(frame, separation)
 
     with Claims() as claims:
-        try:
+        with abort_on_error(sinks):
             for callback in callbacks:
                 if not callable(callback):
                     raise ParameterError(f"an output must be a sink or a callable, got {callback!r}")
             take_all(claims, sinks)
             opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
             subtractor = default_subtractor(opened) if subtractor is None else subtractor
-        except BaseException:
-            for sink in sinks:
-                sink.abort()
-            raise
-        return Pipeline(opened, subtractor, sinks, progress=call_all).run()
+        return Pipeline(opened, subtractor, sinks, progress=call_all, online=online).run()
 
 
 def separate(
-    source: SourceSpec | FrameSource, *, subtractor: Subtractor | None = None, on_error: str | None = None
+    source: SourceSpec | FrameSource,
+    *,
+    subtractor: Subtractor | None = None,
+    on_error: str | None = None,
+    online: bool = False,
 ) -> Iterator[tuple[Frame, Separation]]:
     """Yield each frame of a video with its separation, in the calling thread.
 
@@ -101,6 +107,8 @@ def separate(
         By default a new `bgsub.BackgroundSubtractor` with the frame rate of the source.
     on_error : {"stop", "skip"}, optional
         How to treat a frame that cannot be read, where `source` is not a `FrameSource` yet.
+    online : bool, default False
+        Whether each mask depends only on the frames so far, see `process_video`.
 
     Yields
     ------
@@ -123,11 +131,13 @@ def separate(
     (59, 2.36, (48, 64), 'tracking')
     """
     opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
-    return _separations(opened, default_subtractor(opened) if subtractor is None else subtractor)
+    return _separations(opened, default_subtractor(opened) if subtractor is None else subtractor, online)
 
 
-def _separations(source: FrameSource, subtractor: Subtractor) -> Iterator[tuple[Frame, Separation]]:
+def _separations(source: FrameSource, subtractor: Subtractor, online: bool) -> Iterator[tuple[Frame, Separation]]:
     with source:
+        if source.restartable and not online:
+            rehearse(subtractor, (frame.image for frame in source.ahead()))
         for frame in source.alike(source):
             yield frame, subtractor.process(frame.image)
 

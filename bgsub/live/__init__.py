@@ -1,4 +1,4 @@
-"""Cameras with a person in front: session, window, browser page, virtual camera."""
+"""Cameras with a person in front: session, window, browser page."""
 
 from bgsub._lazy_exports import lazy_exports
 

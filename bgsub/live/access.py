@@ -33,9 +33,9 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Check the header fields of requests to a server that binds to `host`.
+    """Check the header fields of requests to a server on `host`, which need its `token`, by default a random one.
 
-    Each request must have the token if there is one; on hosts other than this machine the default is a random token.
+    On this machine the default is none.
     """
 
     def __init__(self, host: str, token: str | None = None) -> None:
@@ -50,12 +50,8 @@ class Access:
         if self.token is None:
             return True
         given = [query.get("token", ""), headers.get("Authorization", "").removeprefix("Bearer ")]
-        try:
-            cookie = SimpleCookie(headers.get("Cookie", "")).get(self.cookie)
-        except CookieError:
-            cookie = None
-        if cookie is not None:
-            given.append(cookie.value)
+        with suppress(CookieError):
+            given += [one.value for name, one in SimpleCookie(headers.get("Cookie", "")).items() if name == self.cookie]
         return any(hmac.compare_digest(text.encode(), self.token.encode()) for text in given)
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
@@ -86,10 +82,9 @@ class Access:
 
 
 class Connections:
-    """Pending and authenticated connections of a server; safe to use from any thread.
+    """Pending and authenticated connections of a server, for any thread; pending ones have `patience` seconds.
 
-    A new connection is pending for at most `patience` seconds, until `authenticate` is called. Where there are too
-    many pending ones, the oldest of the address with the most is closed, so that one client cannot lock out others.
+    Where too many are pending, the oldest of the address with the most is closed: one client cannot lock out others.
     """
 
     def __init__(self, patience: float) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
-from bgsub.live.broadcast import Broadcast
 from bgsub.live.region_store import RegionStore
+from bgsub.live.viewer import Broadcast
 from bgsub.parameters import check_live
 
 
@@ -38,14 +38,9 @@ def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, An
     }
     return {
         "name": name,
-        "view": controls.view,
-        "paused": controls.paused,
-        "frozen": controls.frozen,
-        "boxes": controls.boxes,
+        **{key: getattr(controls, key) for key in ("view", "paused", "frozen", "boxes", "busy", "notice")},
         "silence": round(controls.statistics.silence, 1),
         "silent": controls.statistics.is_silent,
-        "busy": controls.busy,
-        "notice": controls.notice,
         "parameters": parameters,
         "regions": regions.describe(numbers["width"], numbers["height"]),
         **numbers,

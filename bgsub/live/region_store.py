@@ -1,4 +1,4 @@
-"""Regions drawn in a window or on the page, to be stored in a settings file."""
+"""Regions drawn on the page: their checks and their storage."""
 
 from __future__ import annotations
 
@@ -113,9 +113,3 @@ def corners(region: Region, width: int, height: int) -> list[list[float]] | None
 
 def _percent(length: Length, whole: int) -> float:
     return length.value if length.percent else 100 * length.value / whole
-
-
-def text_of(name: str, points: Sequence[Sequence[float]]) -> str:
-    """Return the text of a polygon with corners in percent of the frame."""
-    body = ";".join(",".join(f"{value:.4g}%" for value in point) for point in points)
-    return f"{name}={body}" if name else body

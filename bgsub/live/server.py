@@ -1,59 +1,247 @@
-"""The web server of a live run."""
+"""The web server of a live run, and its answers to browsers."""
 
 from __future__ import annotations
 
 import errno
 import http.server
+import json
 import logging
+import select
 import socket
 import socketserver
 import threading
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from http import HTTPStatus
+from importlib import resources
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-from bgsub.errors import ParameterError, SinkError
-from bgsub.jobs.controls import Controls
+from bgsub.errors import ParameterError, SinkError, check_choice
+from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
-from bgsub.live.broadcast import Broadcast
-from bgsub.live.handler import PATIENCE, LiveHandler, PageState
+from bgsub.live.commands import run_command, state_of
 from bgsub.live.region_store import RegionStore
-from bgsub.live.viewer import Backdrop
+from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, encode_part
+
+_FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/regions.js": ("regions.js", "text/javascript; charset=utf-8"),
+    "/script.js": ("script.js", "text/javascript; charset=utf-8"),
+}
+_PROTECTION = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; "
+    "frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_MAX_BODY = 1 << 16  # bytes; regions have many corners
+MAX_STREAMS = 16  # of all browsers
+PATIENCE = 10  # seconds for a client to send its whole request, or to take a picture
+_POLL = 0.5  # seconds between two checks whether the browser has closed the connection
+
+_Answer = Callable[[], None]
+
+
+class LiveHandler(http.server.BaseHTTPRequestHandler):
+    """Answer one request, if `bgsub.live.access` allows it.
+
+    ``GET /`` is the page, ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
+    ``/snapshot.png`` the same in full size, ``/statistics`` JSON; ``POST /control`` takes JSON, see
+    `bgsub.live.commands.run_command`.
+    """
+
+    server_version = "bgsub"
+    sys_version = ""
+    timeout = PATIENCE
+    server: _Server
+
+    def do_GET(self) -> None:
+        routes: dict[str, _Answer] = {
+            "/stream": self._stream,
+            "/picture.jpg": self._picture,
+            "/statistics": self._statistics,
+            "/snapshot.png": self._snapshot,
+        }
+        routes.update(dict.fromkeys(_FILES, self._file))
+        self._answer(routes)
+
+    def do_POST(self) -> None:
+        self._answer({"/control": self._control})
+
+    def _answer(self, routes: dict[str, _Answer]) -> None:
+        headers: Any = self.headers
+        access = self.server.access
+        try:
+            parts = urlsplit(self.path)
+            known = access.knows_host(headers)
+        except ValueError:  # such as half of a bracket
+            self._fail(HTTPStatus.BAD_REQUEST, "invalid address")
+            return
+        self._route = parts.path
+        self._query = dict(parse_qsl(parts.query))
+        if not known:
+            self._fail(HTTPStatus.FORBIDDEN, "this page is for local use only")
+        elif not access.has_token(headers, self._query):
+            self._fail(HTTPStatus.FORBIDDEN, "the token is missing or wrong")
+        elif access.is_embedded(headers):
+            self._fail(HTTPStatus.FORBIDDEN, "other sites may link to this page, but not embed it")
+        elif parts.path not in routes:
+            self._fail(HTTPStatus.NOT_FOUND, "no such page")
+        else:
+            try:
+                self._authenticated(routes[parts.path])
+            except (ParameterError, SinkError) as error:
+                self._fail(HTTPStatus.BAD_REQUEST, str(error))
+            except (OSError, TimeoutError):
+                logger.debug("the browser at %s closed the connection", self.client_address[0])
+
+    def _authenticated(self, answer: _Answer) -> None:
+        """Answer a complete request; from now on its connection has no time limit."""
+        self._body = b""
+        if self.command == "POST" and not self._read_body():
+            return
+        if self.server.connections.authenticate(self.connection):
+            answer()
+        else:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+
+    def _read_body(self) -> bool:
+        """Read the body of a command; refuse it and return False if its length is not allowed."""
+        length = self.headers.get("Content-Length", "")
+        if not _is_number(length):
+            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command needs a Content-Length")
+            return False
+        if int(length) > _MAX_BODY:
+            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_MAX_BODY} bytes")
+            return False
+        self._body = self.rfile.read(int(length))
+        return True
+
+    def _camera(self) -> Broadcast:
+        """Return the camera of the query."""
+        text, broadcasts = self._query.get("camera", "0"), self.server.broadcasts
+        if not (_is_number(text) and int(text) < len(broadcasts)):
+            raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {text!r}")
+        return broadcasts[int(text)]
+
+    def _view(self, camera: Broadcast) -> str:
+        view = self._query.get("view", camera.controls.view)
+        check_choice("view", view, LIVE_VIEWS)
+        return view
+
+    def _file(self) -> None:
+        name, kind = _FILES[self._route]
+        if "token" in self._query and self.server.access.token is not None:
+            # A redirect removes the token from the address bar and the history.
+            cookie = f"{self.server.access.cookie}={self.server.access.token}; Path=/; HttpOnly; SameSite=Lax"
+            self._send(HTTPStatus.SEE_OTHER, b"", kind, {"Location": self._route, "Set-Cookie": cookie})
+            return
+        content = resources.files("bgsub.live").joinpath("page", name).read_bytes()
+        self._send(HTTPStatus.OK, content, kind)
+
+    def _statistics(self) -> None:
+        self._send_json(HTTPStatus.OK, state_of(self.server.broadcasts, self.server.regions))
+
+    def _snapshot(self) -> None:
+        camera = self._camera()
+        view = self._view(camera)
+        disposition = f'attachment; filename="snapshot-{view}.png"'
+        self._send(HTTPStatus.OK, camera.png(view), "image/png", {"Content-Disposition": disposition})
+
+    def _picture(self) -> None:
+        camera = self._camera()
+        newest = camera.next_jpeg(self._view(camera))
+        if newest is None or not newest[1]:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
+        else:
+            self._send(HTTPStatus.OK, newest[1], "image/jpeg")
+
+    def _control(self) -> None:
+        headers: Any = self.headers
+        if not self.server.access.is_same_origin(headers):
+            self._fail(HTTPStatus.FORBIDDEN, "a command must be JSON and come from this page")
+            return
+        run_command(self._body, self.server.broadcasts, self.server.regions)
+        self._statistics()
+
+    def _stream(self) -> None:
+        camera = self._camera()
+        view = self._view(camera)
+        if not self.server.streams.acquire(blocking=False):
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams")
+            return
+        try:
+            self._head(HTTPStatus.OK, MULTIPART)
+            self._send_pictures(camera, view)
+        finally:
+            self.server.streams.release()
+
+    def _send_pictures(self, camera: Broadcast, view: str) -> None:
+        # A browser shows a part when it gets the boundary of the next one, so that one is sent along.
+        boundary = f"--{BOUNDARY}\r\n".encode("ascii")
+        self.wfile.write(boundary)
+        number = -1
+        while not camera.ended and not self._is_gone():
+            newer = camera.next_jpeg(view, number, _POLL)
+            if newer is not None:
+                number, jpeg = newer
+                if jpeg:
+                    self.wfile.write(encode_part(jpeg).removeprefix(boundary) + boundary)
+
+    def _is_gone(self) -> bool:
+        """Return whether the browser has closed the connection, while nothing is written to it."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        return bool(readable) and not self.connection.recv(1024)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse invalid requests and methods with JSON."""
+        self._fail(HTTPStatus(code), message or explain or HTTPStatus(code).phrase)
+
+    def _fail(self, status: HTTPStatus, message: str) -> None:
+        self._send_json(status, {"error": message})
+
+    def _send_json(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+        self._send(status, json.dumps(content).encode(), "application/json")
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str, more: dict[str, str] | None = None) -> None:
+        self._head(status, {"Content-Type": kind, "Content-Length": str(len(content)), **(more or {})})
+        self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, fields: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**_PROTECTION, **fields}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+        """Log a request without its query, which may have the token."""
+        path = self.path.partition("?")[0] if hasattr(self, "path") else "?"
+        logger.debug("%s %s %s %s", self.client_address[0], self.command, ascii(path)[1:-1], int(code))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log an invalid request."""
+        logger.debug("%s %s", self.client_address[0], ascii(format % args))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
 
 logger = logging.getLogger("bgsub")
 
 
-class LiveServer:
-    """Serve the page of one or more live runs until it is closed.
+class LiveServer(AbstractContextManager["LiveServer"]):
+    """Serve the page of one run (`Controls`), or of several by name, until it is closed.
 
-    Parameters
-    ----------
-    cameras : Controls, or mapping of str to Controls
-        State of the run, or of each camera by name.
-    host : str
-        Name or address to bind to; by default this machine only.
-    port : int
-        TCP port; 0 for a free one.
-    token : str, optional
-        Secret that each request must have; by default random on hosts other than this machine.
-    backdrop : callable, optional
-        Background of the view cutout, see `bgsub.live.viewer.Viewer`.
-    regions : RegionStore, optional
-        Stores regions drawn on the page; by default they cannot be stored.
-
-    Attributes
-    ----------
-    address : str
-        Address of the page with the token.
-    broadcasts : list of Broadcast
-        The pictures of each camera, which are sinks of its run.
-
-    Raises
-    ------
-    SinkError
-        If the port is in use or the host is not one of this machine.
-    ParameterError
-        For an invalid port or token.
+    `host` is by default this machine only, `port` 0 a free one; each request must have the `token`, by default random
+    on other hosts than this machine. Without `regions` none can be stored. `broadcasts`
+    are the sinks of the runs. ParameterError for an invalid port or token, SinkError if the page cannot be served
+    there.
     """
 
     def __init__(
@@ -62,15 +250,14 @@ class LiveServer:
         host: str = "127.0.0.1",
         port: int = 8765,
         token: str | None = None,
-        backdrop: Backdrop | None = None,
         regions: RegionStore | None = None,
     ) -> None:
         if not 0 <= port <= 65535:
             raise ParameterError(f"port must be an integer in [0, 65535], got {port}")
         named = {"camera": cameras} if isinstance(cameras, Controls) else cameras
-        self.broadcasts = [Broadcast(controls, name, backdrop) for name, controls in named.items()]
-        self.page = PageState(Access(host, token), self.broadcasts, regions or RegionStore())
-        self._server = _Server(host, port, self.page)
+        self.broadcasts = [Broadcast(controls, name) for name, controls in named.items()]
+        self._server = _Server(host, port, Access(host, token))
+        self._server.broadcasts, self._server.regions = self.broadcasts, regions or RegionStore()
         self.address = self._server.address
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
         self._thread.start()
@@ -89,9 +276,6 @@ class LiveServer:
         self._server.connections.close_all()
         self._server.server_close()
 
-    def __enter__(self) -> LiveServer:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -102,12 +286,15 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 128  # with a short queue, one client that connects often could delay others
 
-    def __init__(self, host: str, port: int, page: PageState) -> None:
-        self._access = page.access
+    broadcasts: Sequence[Broadcast]
+    regions: RegionStore
+
+    def __init__(self, host: str, port: int, access: Access) -> None:
+        self.access, self.streams = access, threading.Semaphore(MAX_STREAMS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.connections = Connections(PATIENCE)
         try:
-            super().__init__((host, port), partial(LiveHandler, page))
+            super().__init__((host, port), LiveHandler)
         except OSError as error:
             reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
             raise SinkError(f"the page cannot be served at {host}:{port}: {reason}") from None
@@ -115,7 +302,7 @@ class _Server(http.server.ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without the slow lookup of the full host name."""
         socketserver.TCPServer.server_bind(self)
-        self._access.cookie += f"-{self.server_address[1]}"
+        self.access.cookie += f"-{self.server_address[1]}"
 
     @property
     def address(self) -> str:
@@ -123,7 +310,7 @@ class _Server(http.server.ThreadingHTTPServer):
         host, port = self.server_address[:2]
         shown = socket.gethostname() if host in ("0.0.0.0", "::") else str(host)
         shown = f"[{shown}]" if ":" in shown else shown
-        return f"http://{shown}:{port}/" + (f"?token={self._access.token}" if self._access.token else "")
+        return f"http://{shown}:{port}/" + (f"?token={self.access.token}" if self.access.token else "")
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.connections.add(request, client_address[0])

@@ -6,28 +6,30 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.events.annotation import AnnotatingSink
-from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.sink import make_feed
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
-from bgsub.jobs.job import JobResult
-from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.live.region_drawing import RegionDrawing
+from bgsub.jobs.job import Job, JobResult
+from bgsub.jobs.outputs import make_sinks
+from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
-from bgsub.live.viewer import SnapshotSink, Viewer, make_backdrop
+from bgsub.live.viewer import SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
+from bgsub.storage.file_lock import Claims
 from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
@@ -44,55 +46,6 @@ _TICK = 0.04  # seconds between two updates of a window without frames
 _CATCH_UP = 0.25  # maximum delay in seconds that a file played in real time makes up for
 
 Runner = Callable[..., JobResult]
-MakeSinks = Callable[[FrameSource, EventFeed | None], Sequence[Sink]]
-
-
-@dataclass(frozen=True)
-class LiveCamera:
-    """A camera of a session, its parameters and its outputs.
-
-    Attributes
-    ----------
-    source : str
-        As `open_source` takes it.
-    parameters : dict
-        Parameters of `BackgroundSubtractor`; must be empty with `model`.
-    model, save_model : Path, optional
-        Model file to start from; file for the model at the end.
-    make_sinks : callable, optional
-        Takes the opened source and the shared feed of events, if there is one; returns outputs beside windows and
-        page.
-    open_options : dict
-        More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
-    fast : bool
-        Read a file as fast as possible instead of in real time.
-    roi, privacy : tuple of str
-        Regions of interest and privacy regions, as `bgsub.video.Regions` takes them.
-    motion : dict
-        Arguments of `MotionRules`.
-
-    Examples
-    --------
-    >>> from bgsub.live import LiveCamera
-    >>> LiveCamera("rtsp://user:secret@gate/stream", {"threshold": 0.1}, roi=("door=0,0,80,120",)).name
-    'rtsp://gate/stream'
-    """
-
-    source: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-    model: Path | None = None
-    save_model: Path | None = None
-    make_sinks: MakeSinks | None = None
-    open_options: dict[str, Any] = field(default_factory=dict)
-    fast: bool = False
-    roi: tuple[str, ...] = ()
-    privacy: tuple[str, ...] = ()
-    motion: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Name in window and page."""
-        return f"camera {self.source}" if self.source.isdigit() else without_password(self.source)
 
 
 @dataclass(frozen=True)
@@ -104,7 +57,7 @@ class Outcome:
     error: Exception | None = None
 
 
-class LiveSession:
+class LiveSession(AbstractContextManager["LiveSession"]):
     """Run cameras in parallel until all have ended or are quit.
 
     One camera runs in the calling thread and raises its errors. Several have a thread each; the calling thread updates
@@ -112,8 +65,10 @@ class LiveSession:
 
     Parameters
     ----------
-    cameras : sequence of LiveCamera
-        With different sources.
+    cameras : sequence of Job
+        The cameras with their outputs, see `bgsub.jobs.Job`; with different sources.
+    fast : bool
+        Read files as fast as possible instead of in real time.
     view : str
         Initial view, one of `bgsub.video.VIEWS`.
     boxes : bool
@@ -122,16 +77,13 @@ class LiveSession:
         Whether each camera has a window.
     page : dict, optional
         ``port``, ``host`` and ``token`` of the page, see `LiveServer`; by default there is no page.
-    backdrop : str or path, optional
-        Background of the view cutout: ``"blur"``, a colour such as ``"#00b140"``, or an image file; by default a
-        checkerboard.
     snapshot_folder : str or path
         Folder of the snapshots.
     regions : RegionStore, optional
-        Stores regions drawn by hand; by default they cannot be stored.
+        Stores regions drawn on the page; by default they cannot be stored.
     runner : callable, optional
-        Called with the source, subtractor and sinks of one camera, and with ``controls`` and ``save_model`` by name;
-        by default as `bgsub.jobs.run_job`.
+        Called with the source, subtractor and sinks of one camera, and with ``controls``, ``save_model`` and
+        ``claims`` by name; by default as `bgsub.jobs.run_job`.
 
     Attributes
     ----------
@@ -151,46 +103,46 @@ class LiveSession:
 
     Examples
     --------
-    >>> from bgsub.live import LiveCamera, LiveSession, LoopbackCamera
-    >>> with LoopbackCamera() as camera:  # a real one: LiveCamera("0"), or its address
-    ...     with LiveSession([LiveCamera(camera.address)], window=False, page={"port": 0}) as session:
-    ...         address = session.server.address  # for the browser; outcomes = session.run()
+    >>> from bgsub.jobs import Job
+    >>> from bgsub.live import LiveSession
+    >>> with LiveSession([Job("0", ".", save=())], window=False, page={"port": 0}) as session:
+    ...     address = session.server.address  # for the browser; outcomes = session.run()
     >>> address.startswith("http://127.0.0.1:")
     True
     """
 
     def __init__(
         self,
-        cameras: Sequence[LiveCamera],
+        cameras: Sequence[Job],
         *,
+        fast: bool = False,
         view: str = "panel",
         boxes: bool = False,
         window: bool = True,
         page: dict[str, Any] | None = None,
-        backdrop: str | Path | None = None,
         snapshot_folder: str | Path = ".",
         regions: RegionStore | None = None,
         runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
-        self._cameras, self._runner, self._folder = list(cameras), runner, Path(snapshot_folder)
-        self.controls = {camera.name: Controls(view, boxes=boxes) for camera in cameras}
-        self._backdrop = None if backdrop is None else make_backdrop(backdrop)
+        self._cameras, self._fast, self._runner, self._folder = list(cameras), fast, runner, Path(snapshot_folder)
+        self._started = datetime.now()  # in the names of all files
+        self.controls = {_name(camera): Controls(view, boxes=boxes) for camera in cameras}
         self._windows: list[WindowSink] = []
         self.server: LiveServer | None = None
         try:
             if window:
-                keys = KeyCommands(*self.controls.values(), drawing=RegionDrawing(regions or RegionStore()))
+                keys = KeyCommands(*self.controls.values())
                 for name, controls in self.controls.items():
                     self._windows.append(self._window(name, controls, keys))
             if page is not None:
-                self.server = LiveServer(self.controls, **page, backdrop=self._backdrop, regions=regions)
+                self.server = LiveServer(self.controls, **page, regions=regions)
         except BaseException:
             self.close()
             raise
 
     def _window(self, name: str, controls: Controls, keys: KeyCommands) -> WindowSink:
-        viewer = Viewer(controls, name, backdrop=self._backdrop, longest_side=LONGEST_SIDE)
+        viewer = Viewer(controls, name, longest_side=LONGEST_SIDE)
         title, snapshots = f"bgsub: {name.removeprefix('camera ')}", self._snapshots(name, controls)
         return WindowSink(title=title, controls=controls, viewer=viewer, keys=keys, snapshots=snapshots)
 
@@ -214,7 +166,7 @@ class LiveSession:
         if len(self._cameras) > 1:
             return self._run_several()
         (camera,) = self._cameras
-        return [Outcome(camera.name, self._run_one(0, self._windows))]
+        return [Outcome(_name(camera), self._run_one(0, self._windows))]
 
     def quit(self, by: str = "user") -> None:
         """Quit all cameras; safe to use from any thread."""
@@ -228,20 +180,17 @@ class LiveSession:
         if self.server is not None:
             self.server.close()
 
-    def __enter__(self) -> LiveSession:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run_one(self, number: int, screens: Sequence[Sink]) -> JobResult:
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
-        controls = self.controls[camera.name]
+        name, controls = _name(camera), self.controls[_name(camera)]
         # Check the parameters before the source is opened.
         run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
-        with self._open(camera) as opened:
-            source = opened if opened.live or camera.fast else PacedSource(opened)
+        with self._open(camera) as opened, Claims() as claims:
+            source = opened if opened.live or self._fast else PacedSource(opened)
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
             regions = Regions(camera.roi) if camera.roi else None
@@ -250,20 +199,21 @@ class LiveSession:
             if self.server is not None:
                 screens.append(self.server.sink(number))
                 if not self._windows:
-                    screens.append(self._snapshots(camera.name, controls))
+                    screens.append(self._snapshots(name, controls))
             # Without a screen each output chooses what to track.
             shared = feed if screens else None
-            sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
+            sinks = make_sinks(camera, source, regions, shared, claims, camera.overwrite, self._started)
             controls.on_snapshot = next(
                 (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
-            return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
+            options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
+            return self._runner(source, within, sinks, **options)
 
-    def _open(self, camera: LiveCamera) -> FrameSource:
+    def _open(self, camera: Job) -> FrameSource:
         """Open a camera; the window and quitting work while a network camera or a pipe is awaited."""
-        controls = self.controls[camera.name]
+        controls, address = self.controls[_name(camera)], str(camera.source)
         windows = self._windows if len(self._cameras) == 1 else []  # the main thread updates several
 
         def attend() -> None:
@@ -272,8 +222,8 @@ class LiveSession:
             if controls.wait(_TICK):
                 raise StoppedError("stopped by the user before the camera responded")
 
-        opening = partial(open_source, camera.source, **camera.open_options)
-        if "://" in camera.source or is_pipe(camera.source):
+        opening = partial(open_source, camera.source, **run.open_options(camera))
+        if "://" in address or is_pipe(address):
             source = in_background(opening, FrameSource.close, attend)
         else:
             source = opening()
@@ -285,7 +235,7 @@ class LiveSession:
         came = threading.Event()
         windows: list[WindowSink | None] = [*self._windows] or [None] * len(self._cameras)
         workers = [
-            _CameraThread(camera.name, partial(self._run_one, number), window, came)
+            _CameraThread(_name(camera), partial(self._run_one, number), window, came)
             for number, (camera, window) in enumerate(zip(self._cameras, windows, strict=True))
         ]
         for worker in workers:
@@ -307,17 +257,23 @@ class LiveSession:
         return [worker.outcome for worker in workers]
 
 
-def _check(cameras: Sequence[LiveCamera]) -> None:
+def _name(camera: Job) -> str:
+    """Return the name of a camera in its window and on the page."""
+    source = str(camera.source)
+    return f"camera {source}" if source.isdigit() else without_password(source)
+
+
+def _check(cameras: Sequence[Job]) -> None:
     if not cameras:
         raise ParameterError("a session needs at least one camera")
-    names = [camera.name for camera in cameras]
+    names = [_name(camera) for camera in cameras]
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"each camera can be given once, got {name} twice")
     if len(cameras) > 1 and any(camera.model or camera.save_model for camera in cameras):
         raise ParameterError("a model file is for one camera, got several cameras")
     if len(cameras) == 1:
-        check_there(cameras[0].source)  # before the page is announced
+        check_there(str(cameras[0].source))  # before the page is announced
     for camera in cameras:
         if camera.model is None:
             run.make_subtractor(camera.parameters)

@@ -1,98 +1,70 @@
-"""The pictures of a live run: a view with text for window or page, backgrounds to replace, and snapshots."""
+"""The pictures of a live run, for windows, browsers and snapshots."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
+import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import SinkError, check_choice
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
-from bgsub.separation import FOREGROUND, Separation
-from bgsub.video._quiet import quiet
+from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
-from bgsub.video.text_overlay import LEAST_SIZE, add_bar, add_box, add_label, enlarged, text_scale
-from bgsub.video.views import PANEL_TILES, annotated, get_view, to_bgr8
+from bgsub.video.views import (
+    LEAST_SIZE,
+    PANEL_TILES,
+    add_bar,
+    add_box,
+    add_label,
+    annotated,
+    enlarged,
+    get_view,
+    text_scale,
+    to_bgr8,
+)
+from bgsub.video.web_page import shrunk
 
 logger = logging.getLogger("bgsub")
 
-Backdrop = Callable[[Separation], np.ndarray]
 Shown = Separation | Frame
 """A separation, or a frame without one yet, which is shown as it is in each view."""
 
 _EMPTY_SIZE = 640, 360
-_CHECKER, _DARK, _LIGHT = 8, 110, 160  # cell size in a picture 320 wide, and two greys
-_COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", re.IGNORECASE)
-_EDGE_SIGMA = 1.0  # pixels; makes the edge soft over 2 pixels on each side
-_BLURRED_WIDTH = 80  # pixels; enough for a blurred picture
 
 KEYS = (
-    ("q, Esc", "quit"),
-    ("space, p", "pause"),
-    ("f", "freeze the model"),
-    ("r", "reset the model"),
-    ("s", "snapshot"),
-    ("v, 0..9", "view"),
-    ("b", "boxes"),
-    ("e", "edit the regions"),
-    ("+ -", "threshold"),
-    ("[ ]", "noise factor"),
-    ("< >", "least area"),
-    ("i", "statistics"),
-    ("h", "help"),
-)
+    ("q, Esc", "quit"), ("space, p", "pause"), ("f", "freeze the model"), ("r", "reset the model"), ("s", "snapshot"),
+    ("v, 0..9", "view"), ("b", "boxes"), ("+ -", "threshold"), ("[ ]", "noise factor"), ("< >", "least area"),
+    ("i", "statistics"), ("h", "help"),
+)  # fmt: skip
 """Keys of the window and their commands."""
 
 
 class Viewer:
-    """Compose the pictures that a window or a browser shows of one run.
+    """Compose the pictures that a window or a browser shows of one run, of the camera `name`.
 
-    Parameters
-    ----------
-    controls : Controls
-        State of the run.
-    name : str
-        Name of the camera in messages.
-    backdrop : callable, optional
-        Background of the view cutout, from `make_backdrop`; by default a checkerboard.
-    longest_side : int, optional
-        Maximum pixels of the longer side; by default the size is kept.
-    words : bool, default True
-        Whether help, statistics and states are drawn into the picture; a browser shows them beside it.
+    `longest_side` is the maximum pixels of the longer side. A browser shows help, statistics and states beside the
+    picture: without `words`.
     """
 
     def __init__(
-        self,
-        controls: Controls,
-        name: str = "camera",
-        *,
-        backdrop: Backdrop | None = None,
-        longest_side: int | None = None,
-        words: bool = True,
+        self, controls: Controls, name: str = "camera", *, longest_side: int | None = None, words: bool = True
     ) -> None:
         self._controls, self._name = controls, name
-        self._backdrop = backdrop or (lambda separation: _checkerboard(separation.mask.shape[:2]))
         self._longest, self._words = longest_side, words
 
     def picture(self, shown: Shown, view: str = "") -> np.ndarray:
         """Return the current or another view, (h, w, 3) uint8; with text it has at least `LEAST_SIZE`."""
         image = self.view(shown, view or self._controls.view)
         return self._with_words(image) if self._words else image
-
-    def shape(self, shown: Shown) -> tuple[int, ...]:
-        """Return the shape of the view input, in the upper left corner of a picture with text."""
-        return enlarged(self.view(shown, "input")).shape
 
     def waiting(self) -> np.ndarray:
         """Return the picture before the first frame, (h, w, 3) uint8."""
@@ -115,39 +87,25 @@ class Viewer:
         """Return a view without text, (h, w, 3) uint8, reduced to the longest side."""
         if isinstance(shown, Frame):
             return to_bgr8(self._small(shown.image, 1))
+        check_choice("view", name, LIVE_VIEWS)
         tiles = PANEL_TILES if name == "panel" else 1
         separation = self._reduced(shown, tiles)
-        picture = self._plain(replace(separation, annotate=None), name)
+        picture = to_bgr8(get_view(name)(replace(separation, annotate=None)))
         return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
-
-    def _plain(self, separation: Separation, name: str) -> np.ndarray:
-        if name == "cutout":
-            found = np.equal(separation.mask, FOREGROUND).view(np.uint8)
-            return cv2.copyTo(to_bgr8(separation.frame), found, self._backdrop(separation).copy())
-        if name not in LIVE_VIEWS:
-            raise ParameterError(f"view must be one of {', '.join(LIVE_VIEWS)}, got {name!r}")
-        return to_bgr8(get_view(name)(separation))
 
     def _small(self, image: np.ndarray, tiles: int, how: int = cv2.INTER_AREA) -> np.ndarray:
         """Reduce an image so that `tiles` of them side by side fit into the longest side."""
-        height, width = image.shape[:2]
-        if self._longest is None or max(height, width) * tiles <= self._longest:
+        if self._longest is None or max(image.shape[:2]) * tiles <= self._longest:
             return image
-        factor = self._longest / (tiles * max(height, width))
-        size = max(round(width * factor), 1), max(round(height * factor), 1)
         wide = image.astype(np.float32) if image.dtype == np.float16 else image
-        return cv2.resize(wide, size, interpolation=how)
+        return shrunk(wide, self._longest / tiles, how)
 
     def _reduced(self, separation: Separation, tiles: int) -> Separation:
         """Reduce all images of a separation, see `_small`."""
-        return replace(
-            separation,
-            frame=self._small(separation.frame, tiles),
-            mask=self._small(separation.mask, tiles, cv2.INTER_NEAREST),
-            background=self._small(separation.background, tiles),
-            residual=self._small(separation.residual, tiles),
-            soft_vote=lambda: self._small(separation.probability, tiles),
-        )
+        names = ("frame", "background", "residual")
+        images: dict[str, Any] = {name: self._small(getattr(separation, name), tiles) for name in names}
+        mask = self._small(separation.mask, tiles, cv2.INTER_NEAREST)
+        return replace(separation, mask=mask, soft_vote=lambda: self._small(separation.probability, tiles), **images)
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
@@ -181,75 +139,10 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=4)
-def _checkerboard(size: tuple[int, int]) -> np.ndarray:
-    cell = max(round(_CHECKER * max(size) / 320), 1)
-    rows, columns = np.arange(size[0]) // cell, np.arange(size[1]) // cell
-    odd = (rows[:, np.newaxis] + columns) % 2 == 1
-    return np.where(odd, np.uint8(_DARK), np.uint8(_LIGHT))[:, :, np.newaxis].repeat(3, axis=2)
-
-
-def make_backdrop(spec: str | os.PathLike[str]) -> Backdrop:
-    """Return a function from a separation to the picture behind its foreground, (h, w, 3) uint8.
-
-    `spec` is ``"blur"`` (the background out of focus), a colour ``"#rrggbb"``, or an image file, which is cropped to
-    the proportions of the frame.
-    """
-    text = os.fspath(spec)
-    if text == "blur":
-        return _blurred
-    colour = _COLOUR.fullmatch(text)
-    if colour is not None:
-        return _Still(np.array([[[int(part, 16) for part in colour.groups()[::-1]]]], np.uint8))
-    with quiet():
-        image = None if text.startswith("#") else cv2.imread(text, cv2.IMREAD_COLOR)
-    if image is None:
-        raise ParameterError(f"backdrop must be 'blur', a colour such as '#00b140' or an image file, got '{text}'")
-    return _Still(image)
-
-
-def compose(separation: Separation, backdrop: Backdrop) -> np.ndarray:
-    """Return the foreground in front of a backdrop with a soft edge, (h, w, 3) uint8 BGR."""
-    alpha = np.equal(separation.mask, FOREGROUND).astype(np.float32)
-    alpha = cv2.GaussianBlur(alpha, (0, 0), _EDGE_SIGMA)
-    return cv2.blendLinear(to_bgr8(separation.frame), backdrop(separation), alpha, 1 - alpha)
-
-
-def _blurred(separation: Separation) -> np.ndarray:
-    image = to_bgr8(separation.background)
-    height, width = image.shape[:2]
-    shrink = max(1.0, width / _BLURRED_WIDTH)
-    small = cv2.resize(image, (round(width / shrink), max(1, round(height / shrink))), interpolation=cv2.INTER_AREA)
-    return cv2.resize(cv2.GaussianBlur(small, (0, 0), 1.5), (width, height), interpolation=cv2.INTER_LINEAR)
-
-
-class _Still:
-    """A still picture, fitted to the size of the frames."""
-
-    def __init__(self, image: np.ndarray) -> None:
-        self._image = self._fitted = image
-
-    def __call__(self, separation: Separation) -> np.ndarray:
-        height, width = separation.mask.shape
-        if self._fitted.shape[:2] != (height, width):
-            self._fitted = _cover(self._image, width, height)
-        return self._fitted
-
-
-def _cover(image: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Resize and crop an image to a rectangle."""
-    scale = max(width / image.shape[1], height / image.shape[0])
-    size = max(width, round(image.shape[1] * scale)), max(height, round(image.shape[0] * scale))
-    image = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
-    left, top = (size[0] - width) // 2, (size[1] - height) // 2
-    return np.ascontiguousarray(image[top : top + height, left : left + width])
-
-
 class SnapshotSink(Sink):
-    """Write the current frame as pictures when `Controls.request_snapshot` asks for it.
+    """Write the view in full size, mask and background as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it.
 
-    The files are ``NAME-TIME-FRAME-VIEW.png`` for the current view, in full size without text, the mask and the
-    background. A failure is logged and shown; it does not end the run.
+    A failure is logged and shown; it does not end the run.
     """
 
     def __init__(self, controls: Controls, folder: str | os.PathLike[str] = ".", name: str = "snapshot") -> None:
@@ -283,3 +176,111 @@ class SnapshotSink(Sink):
             self._controls.notice = f"snapshot: {stem}"
             if self._controls.on_snapshot is not None:
                 self._controls.on_snapshot(frame, paths[0])
+
+
+BOUNDARY = "frame"
+_LONGEST_SIDE = 1280  # pixels of a JPEG picture
+_QUALITY = 80  # of JPEG, in percent
+
+
+MULTIPART_TYPE = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
+MULTIPART = {"Content-Type": MULTIPART_TYPE, "Cache-Control": "no-store", "Connection": "close"}
+"""HTTP header fields of an endless Motion JPEG stream."""
+
+
+def encode_part(jpeg: bytes) -> bytes:
+    """Return one part of a Motion JPEG stream: boundary, header fields and picture."""
+    head = f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+    return head.encode("ascii") + jpeg + b"\r\n"
+
+
+class _Encoder:
+    """Encode views of the newest frame; all clients that wait for the same view share one picture."""
+
+    def __init__(self, viewer: Viewer, suffix: str, options: tuple[int, ...] = ()) -> None:
+        self.viewer, self.count = viewer, 0
+        self._suffix, self._options = suffix, options
+        self._lock = threading.Lock()
+        self._made = -1
+        self._pictures: dict[str, bytes] = {}
+
+    def encode(self, broadcast: Broadcast, view: str) -> tuple[int, bytes]:
+        """Return number and picture of a frame that is at least as new as the newest one at the call."""
+        wanted = broadcast.number
+        with self._lock:
+            if self._made < wanted or view not in self._pictures:
+                number, shown = broadcast.number, broadcast.newest
+                picture = self.viewer.waiting() if shown is None else self.viewer.view(shown, view)
+                good, data = cv2.imencode(self._suffix, picture, self._options)
+                if not good:
+                    raise SinkError(f"a picture of {picture.shape} cannot be encoded as {self._suffix}")
+                if self._made != number:
+                    self._pictures.clear()
+                self._made, self._pictures[view] = number, bytes(data)
+                self.count += 1
+            return self._made, self._pictures[view]
+
+
+class Broadcast(Sink):
+    """Keep the newest frame of a run and encode it on request; as a sink it never waits for a browser."""
+
+    def __init__(self, controls: Controls, name: str = "camera") -> None:
+        self.controls, self.name = controls, name
+        self.newest: Shown | None = None
+        self.number = 0
+        self.ended = False
+        self._changed = threading.Condition()
+        reduced = Viewer(controls, name, longest_side=_LONGEST_SIDE, words=False)
+        self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
+        self._png = _Encoder(Viewer(controls, name, words=False), ".png")
+
+    @property
+    def encoded(self) -> int:
+        """Number of JPEG pictures so far."""
+        return self._jpeg.count
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        self._put(separation)
+
+    def preview(self, frame: Frame) -> None:
+        self._put(frame)
+
+    def close(self) -> None:
+        """Keep the last frame until `end`: the page outlives the run."""
+
+    def refresh(self) -> None:
+        """Encode the newest frame again, since its view may have changed."""
+        with self._changed:
+            self.number += 1
+            self._changed.notify_all()
+
+    def next_jpeg(self, view: str, number: int = -1, timeout: float | None = None) -> tuple[int, bytes] | None:
+        """Wait for a frame newer than `number`; return its number and picture, None after the timeout or at the end.
+
+        The picture is empty where it cannot be made; this must not end the stream.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self.ended or self.number > number, timeout)
+            if self.ended or self.number <= number:
+                return None
+            newest = self.number
+        try:
+            return self._jpeg.encode(self, view)
+        except Exception:
+            logger.exception("%s: the view %s cannot be shown", self.name, view)
+            return newest, b""
+
+    def png(self, view: str) -> bytes:
+        """Return a view of the newest frame in full size."""
+        return self._png.encode(self, view)[1]
+
+    def end(self) -> None:
+        """End all streams."""
+        with self._changed:
+            self.ended, self.newest = True, None
+            self._changed.notify_all()
+
+    def _put(self, shown: Shown) -> None:
+        with self._changed:
+            self.newest, self.number = shown, self.number + 1
+            self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The window of a live run, with keys, sliders and mouse, on OpenCV's windows."""
+"""The window of a live run, with keys, on OpenCV's windows."""
 
 from __future__ import annotations
 
@@ -6,33 +6,28 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
-from pathlib import Path
 
 import numpy as np
 
 from bgsub._opencv import cv2, installing
 from bgsub.errors import SinkError
-from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
-from bgsub.live.region_drawing import RegionDrawing
-from bgsub.live.region_store import RegionStore
+from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.live.viewer import Shown, SnapshotSink, Viewer
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
-_ESCAPE = 27
+_SWITCHES = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "show_help", "i": "show_statistics"}
+_ACTIONS = {"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot}
 LONGEST_SIDE = 1920
 """Maximum pixels of the picture in a window."""
 
 # Keys that work with and without shift.
 _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 
-_FONT_FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-fonts", "TTF", "truetype/liberation", "truetype")
-_SLIDERS_HEIGHT, _LEAST_WIDTH = 90, 480  # of a window, in pixels
-_MOUSE = {cv2.EVENT_LBUTTONDOWN: "press", cv2.EVENT_MOUSEMOVE: "move", cv2.EVENT_LBUTTONUP: "release"}
 _PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
 
 
@@ -49,33 +44,15 @@ class CvDisplay:
     def open(self, title: str) -> None:
         """Open an empty window; raise `NoWindowError` without a screen."""
         check_display()
-        _set_fonts()
         # The toolbar of Qt would hide a third of a small window.
         cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
-
-    def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
-        """Add a slider with positions 0 to `last` that calls `moved` with the new position."""
-        cv2.createTrackbar(name, title, 0, last, moved)
-
-    def set_slider(self, title: str, name: str, position: int) -> None:
-        """Move a slider, which may call `moved`."""
-        cv2.setTrackbarPos(name, title, position)
-
-    def on_mouse(self, title: str, used: Callable[[str, int, int], None]) -> None:
-        """Call `used` with "press", "move" or "release" of the left button, and the pixel of the picture."""
-
-        def call(event: int, x: int, y: int, _flags: int, _data: object) -> None:
-            if event in _MOUSE:
-                used(_MOUSE[event], x, y)
-
-        cv2.setMouseCallback(title, call)
 
     def show(self, title: str, image: np.ndarray) -> None:
         """Show a BGR image; enlarge the window if the image is larger than all before."""
         height, width = image.shape[:2]
         if width > self._size[0] or height > self._size[1]:
             self._size = max(width, self._size[0]), max(height, self._size[1])
-            cv2.resizeWindow(title, max(self._size[0], _LEAST_WIDTH), self._size[1] + _SLIDERS_HEIGHT)
+            cv2.resizeWindow(title, *self._size)
         cv2.imshow(title, image)
 
     def key(self, milliseconds: int) -> int:
@@ -94,17 +71,6 @@ class CvDisplay:
         if self.visible(title):
             cv2.destroyWindow(title)
             cv2.waitKey(1)
-
-
-def _set_fonts() -> None:
-    """Set a font folder for the Qt of OpenCV, which has no fonts for the names of the sliders."""
-    if Path(os.environ.get("QT_QPA_FONTDIR", "none")).is_dir() or not sys.platform.startswith("linux"):
-        return
-    for name in _FONT_FOLDERS:
-        folder = Path("/usr/share/fonts", name)
-        if any(folder.glob("*.ttf")):
-            os.environ["QT_QPA_FONTDIR"] = str(folder)
-            return
 
 
 def check_display() -> None:
@@ -134,27 +100,16 @@ def _can_open_window() -> bool:
 class KeyCommands:
     """The commands of the keys, see `bgsub.live.viewer.KEYS`.
 
-    The keys control all cameras of a run; a switch is set to the new state of the first camera. While the user edits
-    regions, the keys go to `drawing`.
+    The keys control all cameras of a run; a switch is set to the new state of the first camera.
     """
 
-    def __init__(self, *controls: Controls, drawing: RegionDrawing | None = None) -> None:
+    def __init__(self, *controls: Controls) -> None:
         self._all = controls
-        self.drawing = drawing or RegionDrawing(RegionStore())
-        self._commands: dict[int, Callable[[], None]] = {
-            ord("q"): partial(self._each, Controls.quit),
-            _ESCAPE: partial(self._each, Controls.quit),
-            ord(" "): partial(self._toggle, "paused"),
-            ord("p"): partial(self._toggle, "paused"),
-            ord("f"): partial(self._toggle, "frozen"),
-            ord("b"): partial(self._toggle, "boxes"),
-            ord("e"): self._edit,
-            ord("h"): partial(self._toggle, "show_help"),
-            ord("i"): partial(self._toggle, "show_statistics"),
-            ord("r"): partial(self._each, Controls.reset),
-            ord("s"): partial(self._each, Controls.request_snapshot),
-            ord("v"): self._next_view,
-        }
+        self._commands: dict[int, Callable[[], None]] = {ord("v"): self._next_view}
+        for key, switch in _SWITCHES.items():
+            self._commands[ord(key)] = partial(self._toggle, switch)
+        for key, action in _ACTIONS.items():
+            self._commands[ord(key)] = partial(self._each, action)
         for key, view in zip("1234567890", LIVE_VIEWS, strict=False):
             self._commands[ord(key)] = partial(self._show, view)
         for setting in SETTINGS:
@@ -164,10 +119,6 @@ class KeyCommands:
 
     def press(self, key: int) -> bool:
         """Run the command of a key code of `cv2.waitKey`; return False if there is none."""
-        if key >= 0 and self.drawing.active:
-            if notice := self.drawing.press(key & 0xFF):
-                self._each(lambda controls: setattr(controls, "notice", notice))
-            return True
         command = self._commands.get(key & 0xFF) if key >= 0 else None
         if command is not None:
             command()
@@ -176,10 +127,6 @@ class KeyCommands:
     def _each(self, command: Callable[[Controls], None]) -> None:
         for controls in self._all:
             command(controls)
-
-    def _edit(self) -> None:
-        numbers = self._all[0].statistics.as_dict()
-        self.drawing.begin(numbers["width"], numbers["height"])
 
     def _toggle(self, switch: str) -> None:
         now = self._all[0].toggle(switch)
@@ -195,7 +142,7 @@ class KeyCommands:
 
 
 class WindowSink(Sink):
-    """Show a run in a window whose keys, sliders and close button control the run.
+    """Show a run in a window whose keys and close button control the run.
 
     Use it from the main thread, as `Pipeline` does.
 
@@ -253,8 +200,6 @@ class WindowSink(Sink):
         self._shown: Shown | None = None
         self._display.open(title)
         self._is_open = True
-        self._display.on_mouse(title, self._use_mouse)
-        self._sliders = _Sliders(self._display, title, self.controls, SETTINGS)
         self._display.show(title, self._viewer.waiting())
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -278,62 +223,16 @@ class WindowSink(Sink):
             self._display.close(self._title)
 
     def _attend(self) -> None:
-        """Handle keys, sliders and the close button."""
+        """Handle keys and the close button."""
         if self._keys.press(self._display.key(1)):
             self._snapshots.idle()
             self._refresh()
         if not self._display.visible(self._title):
             self.controls.quit()
-        else:
-            self._sliders.follow()
 
     def _refresh(self) -> None:
         # Showing a picture would reopen a closed window.
         if self._is_open and not self.controls.quitting:
-            self._display.show(self._title, self._picture())
-
-    def _picture(self) -> np.ndarray:
-        shown, drawing = self._shown, self._keys.drawing
-        if shown is None:
-            return self._viewer.waiting()
-        if not drawing.active:
-            return self._viewer.picture(shown)
-        return drawing.draw(self._viewer.picture(shown, "input"), self._viewer.shape(shown))
-
-    def _use_mouse(self, action: str, x: int, y: int) -> None:
-        drawing = self._keys.drawing
-        if self._shown is None or not drawing.active:
-            return
-        shape = self._viewer.shape(self._shown)
-        place = 100 * x / shape[1], 100 * y / shape[0]
-        if action == "press" and max(place) <= 100:
-            drawing.grab(place, shape)
-        elif action == "move":
-            drawing.drag(place)
-        elif action == "release":
-            drawing.drop()
-
-
-class _Sliders:
-    """Sliders that show and set parameters."""
-
-    def __init__(self, display: CvDisplay, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
-        self._display, self._title, self._controls, self._settings = display, title, controls, settings
-        self._positions: dict[str, int] = {}
-        for setting in settings:
-            display.add_slider(title, setting.name, setting.positions, partial(self._moved, setting))
-        self.follow()
-
-    def _moved(self, setting: Setting, position: int) -> None:
-        if position != self._positions.get(setting.name):  # by the user, not by `follow`
-            self._positions[setting.name] = position
-            self._controls.tune(**{setting.name: setting.value(position)})
-
-    def follow(self) -> None:
-        """Move the sliders to the parameters, which keys or a browser may change."""
-        parameters = self._controls.parameters
-        for setting in self._settings:
-            position = setting.position(parameters[setting.name])
-            if position != self._positions.get(setting.name):
-                self._positions[setting.name] = position
-                self._display.set_slider(self._title, setting.name, position)
+            shown = self._shown
+            picture = self._viewer.waiting() if shown is None else self._viewer.picture(shown)
+            self._display.show(self._title, picture)

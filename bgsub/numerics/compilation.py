@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bgsub.errors import counted
+
 logger = logging.getLogger("bgsub.kernels")
 
 _INTERVAL = 10.0  # seconds between two lines of the log
@@ -55,7 +57,7 @@ class CompilationLog:
                 if self._begin is not None:
                     begin, before = self._begin
                     count, self._begin = progress.done - before, None
-                    done = f"{count} kernel{'' if count == 1 else 's'} compiled"
+                    done = f"{counted(count, 'kernel')} compiled"
                     logger.info("%s in %.1f s", done if count else "another process compiled the kernels", now - begin)
             elif self._begin is None:
                 self._begin, self._logged = (now, progress.done), now

@@ -28,31 +28,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 follow_numba()
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, inline: str = "never") -> F:
     """Compile `function` without the GIL, cached on disk; plain Python when NUMBA_DISABLE_JIT is set."""
-    return _compiled(function)
+    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+    compiled: Any = numba.njit(inline=inline, no_cfunc_wrapper=True, **options)(function)
+    if not config.DISABLE_JIT:
+        with suppress(RuntimeError):  # no folder for the cache is writable
+            compiled._cache = _KernelCache(function)
+    return compiled
 
 
 def part(function: F) -> F:
     """Compile `function` as `kernel` does, and inline it into every kernel that calls it."""
     # otherwise it exists in its own library and in that of each caller; the one that runs depends on what was loaded
     # before, and their sums differ in the last digits
-    return _compiled(function, inline="always")
-
-
-def _compiled(function: F, inline: str = "never") -> F:
-    options: dict[str, Any] = {
-        "nogil": True,
-        "fastmath": FASTMATH,
-        "error_model": "numpy",
-        "inline": inline,
-        "no_cfunc_wrapper": True,
-    }
-    compiled: Any = numba.njit(**options)(function)
-    if not config.DISABLE_JIT:
-        with suppress(RuntimeError):  # no folder for the cache is writable
-            compiled._cache = _KernelCache(function)
-    return compiled
+    return kernel(function, "always")
 
 
 def formula(function: F) -> F:

@@ -20,12 +20,7 @@ _ROUNDING = 1e-6  # of the trace: negative eigenvalues of moments that rounding 
 
 
 def array_of(
-    state: State,
-    name: str,
-    shape: tuple[int | None, ...],
-    dtype: str,
-    low: float = -LARGEST,
-    high: float = LARGEST,
+    state: State, name: str, shape: tuple[int | None, ...], dtype: str, low: float = -LARGEST, high: float = LARGEST
 ) -> np.ndarray:
     """Return a contiguous copy of an array of a state; ParameterError if it is missing or does not fit."""
     # the default range can be squared and summed in float32; None in `shape` is any length

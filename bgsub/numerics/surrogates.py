@@ -21,12 +21,13 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 6.1.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, check_choice
 from bgsub.numerics.jit import FASTMATH, constant, formula
 from bgsub.parameters import EXPONENTS
 
@@ -141,15 +142,14 @@ class Surrogate:
     p: float = 0.5  # exponent of ``lp``, in [0.001, 0.999]
 
     def __post_init__(self) -> None:
-        if self.name not in CODES:
-            raise ParameterError(f"surrogate must be one of {', '.join(CODES)}, got {self.name!r}")
+        check_choice("surrogate", self.name, CODES)
         if not (np.isfinite(self.mu) and self.mu > 0):
             raise ParameterError(f"mu must be > 0, got {self.mu!r}")
         least, most = EXPONENTS
         if not (isinstance(self.p, (int, float, np.integer, np.floating)) and least <= self.p <= most):
             raise ParameterError(f"p must be in [{least}, {most}], got {self.p!r}")
 
-    @property
+    @cached_property
     def code(self) -> tuple[int, ...]:
         """Tuple whose length identifies the surrogate in kernels; see `bgsub.numerics.jit.constant`."""
         return constant(CODES[self.name])

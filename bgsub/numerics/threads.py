@@ -12,8 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _COPIED = 1 << 20  # bytes of a band below which a copy is not shared
 
@@ -82,10 +87,15 @@ def one_blas_thread() -> Iterator[None]:
     """Limit the BLAS to one thread inside the block; blocks of several threads run one after another."""
     # the number of threads changes the last digits of sums; the limit belongs to the process: one block would lift that
     # of another
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it scans the libraries of the process
-
-    with _blas_lock, threadpool_limits(limits=1, user_api="blas"):
+    with _blas_lock, _libraries().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - it scans the libraries of the process
+
+    return ThreadpoolController()
 
 
 def in_bands(function: Callable[[int, int, int], None], length: int, threads: int, grain: int = 1) -> None:

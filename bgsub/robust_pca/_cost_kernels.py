@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.numerics.surrogates import ATAN, LOG, LP, atan_pair, log_influence, lp_pair
+from bgsub.numerics.surrogates import ATAN, LOG, atan_pair, log_influence, lp_pair
 
 _GROUP = 8  # entries that share a logarithm
 _SMALL = 0.01  # excess over one up to which the sum would lose more than two digits
@@ -13,33 +13,18 @@ _BLOCK = 2048  # entries per block, so that the passes of `log` stay in the fast
 
 
 @part
-def _lp_block(x, a, mu, p, l, e):  # type: ignore[no-untyped-def]
+def _block(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
     """Use square roots at p = 1/2; they vectorise, a general power does not."""
     cost = np.float64(0)
     zero = x.dtype.type(0)
     half = x.dtype.type(0.5)
-    if p == half:
-        for i in range(x.size):
-            r = x[i] - l[i] if a.size == 0 or a[i] else zero
-            s = (mu + r * r) / mu
-            value, e[i] = lp_pair(r, mu, p, s, np.sqrt(np.sqrt(s)))
-            cost += value
-    else:
-        for i in range(x.size):
-            r = x[i] - l[i] if a.size == 0 or a[i] else zero
-            s = (mu + r * r) / mu
-            value, e[i] = lp_pair(r, mu, p, s, s ** (half * p))
-            cost += value
-    return cost
-
-
-@part
-def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
-    cost = np.float64(0)
-    zero = x.dtype.type(0)
     for i in range(x.size):
         r = x[i] - l[i] if a.size == 0 or a[i] else zero
-        value, e[i] = atan_pair(r, mu)
+        if len(code) == ATAN:
+            value, e[i] = atan_pair(r, mu)
+        else:
+            s = (mu + r * r) / mu
+            value, e[i] = lp_pair(r, mu, p, s, np.sqrt(np.sqrt(s)) if p == half else s ** (half * p))
         cost += value
     return cost
 
@@ -85,10 +70,8 @@ def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
         last = min(first + _BLOCK, x.size)
         block = slice(first, last)
         mask = a[block] if a.size else a
-        if len(code) == LP:
-            cost += _lp_block(x[block], mask, mu, p, l[block], e[block])
-        elif len(code) == LOG:
+        if len(code) == LOG:
             cost += _log_block(x[block], mask, mu, p, l[block], e[block], excess)
-        elif len(code) == ATAN:
-            cost += _atan_block(x[block], mask, mu, l[block], e[block])
+        else:
+            cost += _block(x[block], mask, code, mu, p, l[block], e[block])
     return cost

@@ -22,6 +22,7 @@ from bgsub.robust_pca.progress import Progress
 from bgsub.robust_pca.svd import fill_missing, truncated_svd
 
 _ALTERNATIONS = 50
+_STEPS_OF_HALF = 5
 _TOLERANCE = 1e-7
 _ROUNDING = 8  # a relative change below this many units of rounding is noise
 _FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must not get infinite steps
@@ -42,12 +43,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
         for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
             half: BasisHalf | CoefficientHalf = kind(cost, U, Y)
             values, lengths[name] = minimise(
-                half,
-                cost.evaluate(U, Y),
-                settings.rule,
-                steps=settings.inner_iterations,
-                tolerance=tolerance,
-                step_length=lengths[name],
+                half, cost.evaluate(U, Y), steps=_STEPS_OF_HALF, tolerance=tolerance, step_length=lengths[name]
             )
             U, Y = half.U, half.Y
             yield Progress(turn, name, mu, values, Y.T, U.T)

@@ -4,7 +4,7 @@ arXiv 1210.0805.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,21 +13,12 @@ _MAX_TRIALS = 25
 _GROWTH = 2.0
 _LEAST_SLOPE = 1e-6  # share of the slope of steepest descent; smaller slopes are rounding
 
-Rule = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 
-
-def hestenes_stiefel(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray) -> float:
+def hestenes_stiefel(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, H_old: np.ndarray) -> float:
     """Return ``<z, g - g_old> / <H_old, g - g_old>`` for transported old vectors."""
     change = g - g_old
-    return _ratio(np.vdot(z, change), np.vdot(H_old, change))
-
-
-def fletcher_reeves(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray) -> float:
-    """Return ``<z, g> / <z_old, g_old>`` for transported old vectors."""
-    return _ratio(np.vdot(z, g), np.vdot(z_old, g_old))
-
-
-CONJUGATE_RULES: dict[str, Rule] = {"hestenes-stiefel": hestenes_stiefel, "fletcher-reeves": fletcher_reeves}
+    slope = np.vdot(H_old, change)
+    return float(np.vdot(z, change) / slope) if slope else 0.0
 
 
 class Problem:
@@ -81,11 +72,11 @@ class ConjugateGradients:
 
     # probing begins a line search at twice the accepted step; else it begins at the minimum of a parabola
 
-    def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
+    def __init__(self, problem: Problem, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
         self._gradients: tuple[np.ndarray, np.ndarray] | None = None
-        self._problem, self._rule, self._probing = problem, rule, probing
-        self._last: tuple[Line, float, np.ndarray, np.ndarray] | None = None
+        self._problem, self._probing = problem, probing
+        self._last: tuple[Line, float, np.ndarray] | None = None
 
     def step(self, value: float) -> float | None:
         """Move the point by one step from the objective `value`; return the new one, None if no step lowers it."""
@@ -101,7 +92,7 @@ class ConjugateGradients:
             t, new = self._search(curve, value, slope)
             if t > 0:
                 curve.accept()
-                self._last = (curve, t, g, z)
+                self._last = (curve, t, g)
                 return new
         return None
 
@@ -114,10 +105,10 @@ class ConjugateGradients:
     def _directions(self, g: np.ndarray, z: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the conjugate direction if there is one, then that of steepest descent."""
         if self._last is not None:
-            curve, t, g_old, z_old = self._last
+            curve, t, g_old = self._last
             self._last = None
             H_old = curve.direction(t)
-            factor = self._rule(g, z, curve.transport(g_old, t), curve.transport(z_old, t), H_old)
+            factor = hestenes_stiefel(g, z, curve.transport(g_old, t), H_old)
             if factor > 0:
                 yield g.dtype.type(factor) * H_old - z
         yield -z
@@ -136,10 +127,10 @@ class ConjugateGradients:
 
 
 def minimise(
-    problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
+    problem: Problem, value: float, *, steps: int, tolerance: float, step_length: float
 ) -> tuple[list[float], float]:
     """Lower the objective of `problem`, now `value`, by at most `steps` steps; return values and next trial step."""
-    search = ConjugateGradients(problem, rule, step_length=step_length)
+    search = ConjugateGradients(problem, step_length=step_length)
     values = [value]
     while len(values) <= steps:
         new = search.step(values[-1])
@@ -162,7 +153,3 @@ def _parabola(t: float, rise: float, slope: float, most: float) -> float:
     """Return the minimiser, at most `most`, of the parabola with `slope` at 0 that rises by `rise` up to `t`."""
     curvature = 2 * (rise - slope * t)
     return min(-slope * t * t / curvature, most) if curvature > 0 else most
-
-
-def _ratio(numerator: np.floating, denominator: np.floating) -> float:
-    return float(numerator / denominator) if denominator else 0.0

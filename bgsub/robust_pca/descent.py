@@ -77,18 +77,14 @@ class Descent:
         self._entries = int(np.count_nonzero(task.cost.observed))
         self._counts = np.concatenate([task.cost.observed.sum(axis=axis) for axis in (1, 0)]).clip(1)
         self._problem = FactorProblem(task.cost, np.concatenate(balanced(A, B)), 0.0)
-        self._search = ConjugateGradients(self._problem, task.settings.rule, probing=False)
+        self._search = ConjugateGradients(self._problem, probing=False)
         self._residual = self._scale.of_residual(A, B)
         self._checked = np.inf if task.bound else 0.0
         self._floor = NoiseFloor()
         self._waited = self._rests = 0
         self._value = self._pending = np.inf
         self.ending: Ending | None = None  # None too for a fit that the budget cut short
-        self.mu = np.inf  # of ``log``
-
-    def continue_from(self, mu: float, ending: Ending) -> None:
-        """Take the end of another descent as that of this one."""
-        self.mu, self.ending = mu, ending
+        self.mu: float = np.inf  # of ``log``
 
     def run(self) -> Iterator[Step]:
         """Yield each step until the fit ends."""
@@ -132,7 +128,7 @@ class Descent:
             self._problem.ridge *= NORMAL_RIDGE / self._schedule.ridge
         self._value = self._problem.evaluate(self._problem.point)
         yield self._result(self._value, self._value)
-        self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
+        self._search = ConjugateGradients(self._problem, probing=False)
         for _ in self._task.budget:
             step = self._step()
             if step is None:

@@ -13,13 +13,18 @@ from bgsub.robust_pca.alternating import alternation
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.fitted import FittedSubspace
 from bgsub.robust_pca.graduated import graduation
-from bgsub.robust_pca.irls import Past, refine
+from bgsub.robust_pca.irls import refine
 from bgsub.robust_pca.noise import ResidualScale, clipped
-from bgsub.robust_pca.online import continuation
-from bgsub.robust_pca.parameters import PAPER, checked, default_rank
+from bgsub.robust_pca.parameters import PAPER, Settings, default_rank
 from bgsub.robust_pca.progress import Callback, Progress, follow
-from bgsub.robust_pca.samples import check_samples, check_scale, check_widths, feature_names, refuse_mask
-from bgsub.robust_pca.standardisation import Standardisation
+from bgsub.robust_pca.samples import (
+    Standardisation,
+    check_samples,
+    check_scale,
+    check_widths,
+    feature_names,
+    refuse_mask,
+)
 from bgsub.robust_pca.svd import about_mean, principal_axes
 
 
@@ -57,13 +62,6 @@ class RobustPCA(FittedSubspace):
         The fit ends when the residual of the inliers falls below this share of the data (default 5e-7; at least some
         units of rounding). For "paper", a half ends early when a step lowers the objective by less than this share of
         it (default 1e-7).
-    inner_iterations : int, default 5
-        Largest number of steps in each half of an alternation of "paper".
-    conjugate : {"hestenes-stiefel", "fletcher-reeves"}, default "hestenes-stiefel"
-        Formula for the conjugate direction.
-    forgetting : float in [0, 1), default 0
-        For `partial_fit`: share of its weight that the past loses with each new sample. 0 weights all samples equally,
-        for a subspace that does not move.
     center : bool, default False
         Whether the subspace is about a location, fitted with it. Without it the mean is one of the directions and costs
         digits: a mean of 1000 times the variation leaves an error of 4e-4 instead of 1e-7.
@@ -90,10 +88,9 @@ class RobustPCA(FittedSubspace):
     sparse_ : ndarray, (n_samples, n_features)
         ``X - low_rank_`` on observed entries, 0 elsewhere; it includes the noise.
     location_, scale_ : ndarray, (n_features,)
-        Subtracted location, and divisor after that, both from the first batch of a stream; 0 without `center`, 1
-        without `scale`.
+        Subtracted location, and divisor after that; 0 without `center`, 1 without `scale`.
     singular_values_ : ndarray, (k,)
-        Singular values of ``coefficients_ @ components_``; after `partial_fit`, of all samples with their weight.
+        Singular values of ``coefficients_ @ components_``.
     noise_scale_ : float
         Standard deviation of the inliers of the residual ``sparse_ / scale_``, from its quartile.
     mu_ : float
@@ -101,9 +98,7 @@ class RobustPCA(FittedSubspace):
     objective_ : list of float
         Objective at the end of each step, each at its own mu, ridge included.
     n_iter_ : int
-        Number of steps (alternations, rounds of `partial_fit`).
-    n_samples_seen_ : int
-        Number of samples of the fit and of each `partial_fit` after it.
+        Number of steps, or of alternations.
     n_features_in_, feature_names_in_
         Number of features, an int; their names, an ndarray of str, after a fit to a data frame with names.
 
@@ -154,9 +149,6 @@ class RobustPCA(FittedSubspace):
         mu_end: float | None = None,
         iterations: int | None = None,
         tolerance: float | None = None,
-        inner_iterations: int = 5,
-        conjugate: str = "hestenes-stiefel",
-        forgetting: float = 0.0,
         center: bool = False,
         scale: bool = False,
         callback: Callback | None = None,
@@ -171,9 +163,6 @@ class RobustPCA(FittedSubspace):
         self.mu_end = mu_end
         self.iterations = iterations
         self.tolerance = tolerance
-        self.inner_iterations = inner_iterations
-        self.conjugate = conjugate
-        self.forgetting = forgetting
         self.center = center
         self.scale = scale
         self.callback = callback
@@ -211,7 +200,7 @@ class RobustPCA(FittedSubspace):
         >>> model.sparse_[[1, 3], [2, 0]].round(3)
         array([86.,  0.])
         """
-        settings = checked(self)
+        settings = Settings(self)
         refuse_mask(X, y)
         names = feature_names(X)
         samples, observed = check_samples(X, observed)
@@ -229,60 +218,8 @@ class RobustPCA(FittedSubspace):
         fit = alternation if self.quality == PAPER else graduation
         more = int(self.center and rank < min(samples.shape))  # for the error of the medians
         steps = fit(settings, cost, rank + more)
-        self._set_fit(samples, standardisation, cost, steps, rank, center=self.center)
+        self._set_fit(samples, standardisation, cost, steps, rank)
         self._set_features(names, samples.shape[1])
-        self.n_samples_seen_ = len(samples)
-        return self
-
-    def partial_fit(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> Self:
-        """Update the fit with new samples and return self; the first call is `fit`.
-
-        Past samples are represented by the components and the energy along each of them. Afterwards `components_` and
-        `singular_values_` are those of the whole stream; `coefficients_`, `low_rank_`, `sparse_`, `noise_scale_`,
-        `mu_`, `objective_` and `n_iter_` those of this batch.
-
-        Parameters
-        ----------
-        X, y, observed
-            As for `fit`. The first batch needs at least as many samples as the rank, better several times as many:
-            later batches find a missing direction only if it exceeds the noise. Later batches may have any size. The
-            first batch also determines `location_` and `scale_`.
-
-        Raises
-        ------
-        ParameterError
-            As `fit`, and for another number of features than in the first call.
-
-        Notes
-        -----
-        Each batch alternates between coefficients and basis by reweighted least squares while mu falls to the noise, or
-        to `mu_end`: O(m n k^2 + m k^3) for each of some 20 to 50 rounds. `quality` affects the first batch only.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from bgsub import RobustPCA
-        >>> from bgsub.synthetic import low_rank_plus_sparse
-        >>> X, L, S, _ = low_rank_plus_sparse(200, 40, 2, 0.1, seed=0)
-        >>> model = RobustPCA(rank=2)
-        >>> for batch in np.split(X, 4):
-        ...     model = model.partial_fit(batch)
-        >>> model.n_samples_seen_
-        200
-        >>> bool(np.abs(model.low_rank_ - L[150:]).max() < 1e-4)
-        True
-        """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, observed=observed)
-        settings = checked(self)
-        samples, standard, observed = self._new_samples(X, y, observed)
-        cost = RobustCost(clipped(standard, observed), observed, settings.surrogate)
-        energy = self.singular_values_**2 * (1 - self.forgetting) ** len(samples)
-        past = Past(self._basis(samples.dtype), np.diag(energy))
-        first = max(self._first_mu(settings.surrogate), settings.last or 0.0)
-        steps = continuation(settings, cost, past, first)
-        self._set_fit(samples, self._standardisation, cost, steps, len(self.components_), past=energy)
-        self.n_samples_seen_ += len(samples)
         return self
 
     def fit_transform(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> np.ndarray:
@@ -306,21 +243,13 @@ class RobustPCA(FittedSubspace):
         return self._output(self.fit(X, y, observed=observed).coefficients_, X)
 
     def _set_fit(
-        self,
-        X: np.ndarray,
-        standardisation: Standardisation,
-        cost: RobustCost,
-        steps: Iterator[Progress],
-        rank: int,
-        *,
-        center: bool = False,
-        past: np.ndarray | None = None,
+        self, X: np.ndarray, standardisation: Standardisation, cost: RobustCost, steps: Iterator[Progress], rank: int
     ) -> None:
-        """Run a fit and set the attributes; `past`, (k,), is the energy of older samples along each component."""
+        """Run a fit and set the attributes."""
         end, self.objective_ = follow(steps, self.callback, self.verbose)
         self.n_iter_, self.mu_ = end.iteration, end.mu
         A, B = end.coefficients, end.components.T
-        if center:
+        if self.center:
             mean, A, B = about_mean(A, B, rank)
             standardisation = standardisation.moved(mean)
             standard = clipped(standardisation.standard(X, cost.observed), cost.observed)
@@ -328,7 +257,7 @@ class RobustPCA(FittedSubspace):
             del standard  # as large as the samples
             standardisation, A = standardisation.moved(B @ A.mean(axis=0)), A - A.mean(axis=0)
         self.location_, self.scale_ = standardisation.location, standardisation.scale
-        U, Y, energy = principal_axes(B, A.T, past)
+        U, Y, energy = principal_axes(B, A.T)
         self.components_, self.coefficients_ = np.ascontiguousarray(U.T), np.ascontiguousarray(Y.T)
         self.singular_values_ = np.sqrt(energy)
         low_rank = np.matmul(self.coefficients_, self.components_, out=cost.low_rank)

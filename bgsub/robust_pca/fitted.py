@@ -11,10 +11,9 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.noise import clipped, scale_of_data
-from bgsub.robust_pca.parameters import checked
-from bgsub.robust_pca.samples import as_matrix, check_samples, check_scale, refuse_mask, refuse_sparse
+from bgsub.robust_pca.parameters import Settings
+from bgsub.robust_pca.samples import Standardisation, as_matrix, check_samples, check_scale, refuse_mask, refuse_sparse
 from bgsub.robust_pca.sklearn_conventions import Estimator
-from bgsub.robust_pca.standardisation import Standardisation
 
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 _FOLDS = 5
@@ -150,22 +149,15 @@ class FittedSubspace(Estimator):
             raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
         return self._standardisation.restore(Y @ self.components_)
 
-    def _new_samples(
-        self, X: np.ndarray, y: object, observed: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return samples, their standardised form and their mask, checked against the fit."""
+    def _regression(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[Any, ...]:
+        """Return the arguments of `robust_coefficients`: samples, mask, basis, cost at the last mu, first mu."""
+        self._check_fitted()
+        surrogate = Settings(self).surrogate
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
         self._check_features(X, samples.shape[1])
         standard = self._standardisation.standard(samples, observed)
         check_scale(standard, observed, small=True)
-        return samples, standard, observed
-
-    def _regression(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[Any, ...]:
-        """Return the arguments of `robust_coefficients`: samples, mask, basis, cost at the last mu, first mu."""
-        self._check_fitted()
-        surrogate = checked(self).surrogate
-        _, standard, observed = self._new_samples(X, y, observed)
         last = replace(surrogate, mu=self.mu_)
         U = self._basis(standard.dtype)
         return clipped(standard, observed), observed, U, last, self._first_mu(surrogate)

@@ -145,7 +145,7 @@ def _fit(task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarra
         task = replace(task, first=float(np.sqrt(mu)), bound=False)
     descent = Descent(task, schedule, rough.A, rough.B)
     if ending is Ending.NOISE:
-        descent.continue_from(mu, ending)
+        descent.mu, descent.ending = mu, ending
     else:
         yield from descent.run()
     return descent

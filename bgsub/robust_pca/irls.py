@@ -6,8 +6,6 @@ it and lies above: a weighted least-squares step never raises the cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
@@ -24,26 +22,8 @@ _MOST_ROUNDS = 30
 _REFIT_ROWS = 1000  # at a time; a block without improvement ends the refit
 
 
-@dataclass(frozen=True)
-class Past:
-    """What earlier samples say about the rows: adds ``(Y - rows) moment (Y - rows)' / 2`` to the cost."""
-
-    rows: np.ndarray  # (n, k)
-    moment: np.ndarray  # (k, k)
-
-    def cost(self, Y: np.ndarray) -> float:
-        """Return the added cost at `Y`, (n, k)."""
-        change = (Y - self.rows).astype(np.float64)
-        return 0.5 * float(np.vdot(change @ self.moment, change))
-
-
 def reweighted(
-    X: np.ndarray,
-    observed: np.ndarray,
-    Y: np.ndarray,
-    U: np.ndarray,
-    surrogate: Surrogate | None,
-    past: Past | None = None,
+    X: np.ndarray, observed: np.ndarray, Y: np.ndarray, U: np.ndarray, surrogate: Surrogate | None
 ) -> np.ndarray:
     """Return the rows, (n, k), after one reweighted least-squares step for ``X ~ Y U'``.  O(m n k^2 + n k^3)."""
     new = np.empty_like(Y)
@@ -56,9 +36,6 @@ def reweighted(
             weight *= surrogate.weight(residual)
         gram = _weighted_grams(weight, U).astype(np.float64)
         pull = ((weight * residual) @ U).astype(np.float64)
-        if past is not None:
-            gram += past.moment
-            pull += (past.rows[rows] - Y[rows]) @ past.moment
         floor = 16 * np.finfo(X.dtype).eps * np.trace(gram, axis1=1, axis2=2) + np.finfo(np.float32).tiny
         gram += floor[:, None, None] * np.eye(Y.shape[1])
         new[rows] = Y[rows] + np.linalg.solve(gram, pull[:, :, None])[:, :, 0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import CODES, Surrogate
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, Rule
+from bgsub.parameters import EXPONENTS, Parameter
 
 
 @dataclass(frozen=True)
@@ -43,48 +43,54 @@ PAPER = "paper"
 QUALITIES = (PAPER, *SCHEDULES)
 PAPER_MU = {"lp": (0.9, 1e-4), "log": (2.0, 0.005), "atan": (2.0, 0.05)}
 
-_COUNTS = (("rank", 1, True), ("iterations", 1, True), ("inner_iterations", 1, False), ("verbose", 0, False))
+_TABLE = {
+    "rank": Parameter(None, "", int, 1),
+    "surrogate": Parameter("log", "", str, choices=tuple(CODES)),
+    "p": Parameter(0.5, "", float, *EXPONENTS),
+    "quality": Parameter("balanced", "", str, choices=QUALITIES),
+    "mu_start": Parameter(None, "", float, 0, is_open=True),
+    "mu_end": Parameter(None, "", float, 0, is_open=True),
+    "iterations": Parameter(None, "", int, 1),
+    "tolerance": Parameter(None, "", float, 0, 1),
+    "center": Parameter(False, "", bool),
+    "scale": Parameter(False, "", bool),
+}
 _DEFAULT_RANK = 3
 _SAMPLES_PER_COMPONENT = 4
 _STREAM = 0x62677375  # "bgsu": makes the random stream differ from those of data made with the same seed
 
 
-@dataclass(frozen=True)
 class Settings:
-    """Checked parameters of `bgsub.RobustPCA`; each kind of fit has its own default for those that are None."""
+    """Checked parameters of a `RobustPCA`; each kind of fit has its own default for those that are None."""
 
-    surrogate: Surrogate  # the cost of the result; its mu is `last`, or 1 if that is None
-    quality: str  # one of `QUALITIES`
-    rule: Rule
-    first: float | None  # the first and the last mu
-    last: float | None
-    iterations: int | None  # most steps, or alternations
-    inner_iterations: int  # most steps in each half of an alternation
-    tolerance: float | None
-    rng: np.random.Generator  # draws the start and the entries for the scale of the residual
+    def __init__(self, model: Any) -> None:
+        for name, parameter in _TABLE.items():
+            parameter.check(name, getattr(model, name))
+        state, verbose = model.random_state, model.verbose
+        if not isinstance(verbose, Integral) or int(verbose) < 0:
+            raise ParameterError(f"verbose must be an integer >= 0, got {verbose!r}")
+        is_generator = isinstance(state, np.random.Generator)
+        if not (state is None or is_generator or (isinstance(state, Integral) and int(state) >= 0)):
+            wanted = "an integer >= 0, a numpy.random.Generator or None"
+            raise ParameterError(f"random_state must be {wanted}, got {state!r}")
+        if not (model.callback is None or callable(model.callback)):
+            raise ParameterError(f"callback must be callable or None, got {model.callback!r}")
+        first, last = PAPER_MU[model.surrogate] if model.quality == PAPER else (None, None)
+        # the first and the last mu; None is taken from the data
+        self.first: float | None = first if model.mu_start is None else model.mu_start
+        self.last: float | None = last if model.mu_end is None else model.mu_end
+        if self.first is not None and self.last is not None and self.last > self.first:
+            raise ParameterError(f"mu_end must be <= mu_start = {self.first}, got {self.last}")
+        self.surrogate = Surrogate(model.surrogate, self.last or 1.0, model.p)  # the cost of the result
+        self.quality: str = model.quality
+        self.iterations: int | None = model.iterations  # most steps, or alternations
+        self._tolerance: float | None = model.tolerance
+        # draws the start and the entries for the scale of the residual
+        self.rng: np.random.Generator = state if is_generator else np.random.default_rng([_STREAM, int(state or 0)])
 
     def tolerance_in(self, dtype: np.dtype, default: float = 5e-7, roundings: int = 64) -> float:
         """Return the tolerance for data of a type: at least so many units of its rounding."""
-        tolerance = default if self.tolerance is None else self.tolerance
-        return max(tolerance, roundings * float(np.finfo(dtype).eps))
-
-
-def checked(model: Any) -> Settings:
-    """Return the parameters of a `RobustPCA`; ParameterError for those that no samples allow."""
-    _check_numbers(model)
-    _check_choices(model)
-    first, last = _mus(model)
-    return Settings(
-        surrogate=Surrogate(model.surrogate, last or 1.0, model.p),
-        quality=model.quality,
-        rule=CONJUGATE_RULES[model.conjugate],
-        first=first,
-        last=last,
-        iterations=model.iterations,
-        inner_iterations=model.inner_iterations,
-        tolerance=model.tolerance,
-        rng=_generator(model.random_state),
-    )
+        return max(default if self._tolerance is None else self._tolerance, roundings * float(np.finfo(dtype).eps))
 
 
 def default_rank(shape: tuple[int, ...]) -> int:
@@ -95,53 +101,3 @@ def default_rank(shape: tuple[int, ...]) -> int:
 def schedules_of(quality: str, *, complete: bool) -> tuple[ContinuationSchedule, ...]:
     """Return the schedules of a quality; with missing entries "balanced" skips the fast one, which may end wrong."""
     return SCHEDULES[quality] if complete or quality != "balanced" else SCHEDULES[quality][1:]
-
-
-def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng([_STREAM, random_state or 0])
-
-
-def _mus(model: Any) -> tuple[float | None, float | None]:
-    """Return the first and the last mu; None is taken from the data."""
-    default = PAPER_MU[model.surrogate] if model.quality == PAPER else (None, None)
-    first = default[0] if model.mu_start is None else model.mu_start
-    last = default[1] if model.mu_end is None else model.mu_end
-    for name, mu in (("mu_start", first), ("mu_end", last)):
-        is_number = isinstance(mu, (int, float, np.integer, np.floating))
-        if mu is not None and not (is_number and np.isfinite(mu) and mu > 0):
-            raise ParameterError(f"{name} must be a finite number > 0, got {mu!r}")
-    if first is not None and last is not None and last > first:
-        raise ParameterError(f"mu_end must be <= mu_start = {first}, got {last}")
-    return first, last
-
-
-def _check_numbers(model: Any) -> None:
-    for name, least, optional in _COUNTS:
-        value: Any = getattr(model, name)
-        if value is None and optional:
-            continue
-        if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
-            raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
-    for name, value in (("tolerance", model.tolerance), ("forgetting", model.forgetting)):
-        if value is None and name == "tolerance":
-            continue
-        if not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
-            raise ParameterError(f"{name} must be in [0, 1), got {value!r}")
-
-
-def _check_choices(model: Any) -> None:
-    for name, choices in (("surrogate", tuple(CODES)), ("conjugate", tuple(CONJUGATE_RULES)), ("quality", QUALITIES)):
-        if getattr(model, name) not in choices:
-            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
-    for name in ("center", "scale"):
-        if not isinstance(getattr(model, name), (bool, np.bool_)):
-            raise ParameterError(f"{name} must be True or False, got {getattr(model, name)!r}")
-    state: Any = model.random_state
-    if not (
-        state is None or isinstance(state, np.random.Generator) or (isinstance(state, (int, np.integer)) and state >= 0)
-    ):
-        raise ParameterError(f"random_state must be an integer >= 0, a numpy.random.Generator or None, got {state!r}")
-    if not (model.callback is None or callable(model.callback)):
-        raise ParameterError(f"callback must be callable or None, got {model.callback!r}")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bgsub.errors import ParameterError, import_optional
+from bgsub.errors import ParameterError, check_choice, import_optional
 from bgsub.robust_pca.samples import feature_names
 
 _DEFAULT = "default"
@@ -60,8 +60,7 @@ class Estimator:
         """
         known = self._parameters()
         for name in parameters:
-            if name not in known:
-                raise ParameterError(f"parameter must be one of {', '.join(known)}, got {name!r}")
+            check_choice("parameter", name, known)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -73,11 +72,6 @@ class Estimator:
             if not _same(getattr(self, name), default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def _repr_html_(self) -> str | None:
-        """Return scikit-learn's HTML for notebooks if it is imported, else None: notebooks then show the text."""
-        utils = sys.modules.get("sklearn.utils")
-        return utils.estimator_html_repr(self) if utils is not None else None
 
     def __sklearn_tags__(self) -> Any:
         """Return the description that scikit-learn asks for."""
@@ -135,8 +129,7 @@ class Estimator:
                [2.]])
         """
         if transform is not None:
-            if transform not in _CONTAINERS:
-                raise ParameterError(f"transform must be one of {', '.join(_CONTAINERS)}, got {transform!r}")
+            check_choice("transform", transform, _CONTAINERS)
             self._sklearn_output_config = {"transform": transform}  # sklearn.clone copies this name
         return self
 

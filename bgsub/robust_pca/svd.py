@@ -63,20 +63,15 @@ def about_mean(A: np.ndarray, B: np.ndarray, rank: int) -> tuple[np.ndarray, np.
     return B @ mean, U[:, :rank] * values[:rank], V[:, :rank]
 
 
-def principal_axes(
-    U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def principal_axes(U: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, coefficients and energy."""
-    # `past` (k,) is the energy of further, uncorrelated coefficients; the largest entry of each axis is positive
+    # the largest entry of each axis is positive
     U, R = qr_positive(U)
     Y = R @ Y
     moment = (Y @ Y.T).astype(np.float64)
-    if past is not None:
-        moment += (R * past) @ R.T
-    energy, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
+    vectors = np.linalg.eigh(moment)[1][:, ::-1]
     U = U @ vectors.astype(U.dtype)
     signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1, 1).astype(U.dtype)
     Y = (vectors * signs).T.astype(Y.dtype) @ Y
-    if past is None:  # more exact than small eigenvalues
-        energy = np.square(np.linalg.norm(Y.astype(np.float64), axis=1))
-    return U * signs, Y, energy.clip(0)
+    energy = np.square(np.linalg.norm(Y.astype(np.float64), axis=1))  # more exact than small eigenvalues
+    return U * signs, Y, energy

@@ -201,12 +201,12 @@ def similar_share(x, base, index, channels, scale, threshold):  # type: ignore[n
 
 
 @kernel
-def relight(base, scale, grid, tone, height, width, out):  # type: ignore[no-untyped-def]
-    """Write the lit base into `out`, clipped to [0, 1]; both (h w c,), `grid` (p, q, c), `tone` (b, c)."""
+def relight(begin, end, base, scale, grid, tone, height, width, out):  # type: ignore[no-untyped-def]
+    """Write rows of the lit base into `out`, clipped to [0, 1]; both (h w c,), `grid` (p, q, c), `tone` (b, c)."""
     rows, columns, channels = grid.shape
     line = np.empty((columns, channels), np.float32)
     knots = tone.shape[0] - 1
-    for y in range(height):
+    for y in range(begin, end):
         v = y * (rows - 1) / max(height - 1, 1)
         i = min(int(v), rows - 2)
         a = v - i

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK
+from bgsub.scene._frame_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 

@@ -107,7 +107,7 @@ def shrink(image, factor, stride, rounding, line, out):  # type: ignore[no-untyp
             out[i, j] = unit * total + rounding
 
 
-@kernel
+@part
 def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[no-untyped-def]
     """Do the work of `residuals` for a camera at rest; `places` (n,) int64 are indices of pixels."""
     channels = image.shape[2]
@@ -155,7 +155,7 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
         r[k] = unit * total + gain * values[k] - offset
 
 
-@kernel
+@part
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
     """Take one reweighted Gauss-Newton step of `movement`, (5,), in place; return the cost before and the length."""
     # weights 1 / (1 + (r / soft)^2)^2; `unit` is the movement of a corner per radian
@@ -192,6 +192,13 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
     movement[3] += right[3]
     movement[4] += right[4]
     return total / n, math.hypot(math.hypot(right[0], right[1]), right[2])
+
+
+@kernel
+def probe(image, scale, places, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
+    """Take one step from rest at the pixels `places`; return the cost before it and its length, see `step`."""
+    residuals_at_rest(image, scale, places, rows, movement, r)
+    return step(rows, r[: places.size], soft, unit, movement, work, gram, right)
 
 
 @kernel

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State
+from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _pixel_kernels
-from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
+from bgsub.scene import _frame_kernels
+from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.start_colours import StartBuffer, StartColours
-from bgsub.tracking.batch_start import passes_cross_validation
+from bgsub.scene.illumination import Illumination
+from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
+from bgsub.tracking.basis import Basis
+from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts, passes_cross_validation
 from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens if mu is not given
 _EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
-_PERIOD = 2  # frames in which every block of the basis is visited once
-_YOUNG, _SETTLED = 250, 3  # learned frames after which the period becomes this one
+_PERIOD = 3  # frames in which every block of the basis is visited once
 _INLIERS = 3.0  # noise scales of the pixel at which the cost of a channel flattens
 _LEAST = 1 / 3  # lower limit of the scales
 _PACE = 0.002  # step of the logarithm of a scale per frame
 _BRIGHTEST = 1e3  # largest plausible background
+_FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
 
 class Comparison(NamedTuple):
-    """Result of comparing a frame with a background, besides the buffers."""
+    """Result of comparing a frame with a background, besides the maps of the engine."""
 
     candidates: int
     update: SubspaceUpdate | None  # None during the start
+    due: tuple[int, int] = (1, 0)  # blocks whose pixels learn: one of how many, and its number
 
 
 class StartBackground:
@@ -43,16 +48,13 @@ class StartBackground:
     def __init__(self, frames: FrameFormat, capacity: int, threads: int | None) -> None:
         self.colours = StartColours(frames, threads)
         self.buffer = StartBuffer(capacity, frames.size, frames.pixels_dtype)
-        self._engine = SweepEngine(frames, 1, 1)
         self._scale = np.float32(1 / frames.pixels_full)
         self._low_rank = np.empty(frames.size, np.float32)
         self._sigma = np.empty(frames.cube[:2], np.float32)
 
-    def add(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool, sigma: np.ndarray) -> None:
+    def add(self, pixels: np.ndarray, known: np.ndarray | None, sigma: np.ndarray) -> None:
         """Add a frame, (h, w, c), with the background in place of `known` foreground, (h, w) bool."""
         buffer = self.buffer
-        if buffer.is_full or (frozen and buffer.count):
-            return
         np.divide(sigma, self._scale, out=self._sigma)
         self.colours.add(pixels.reshape(-1), buffer.newest, self._sigma, known)
         if known is not None:
@@ -61,9 +63,13 @@ class StartBackground:
             pixels[known] = self.colours.background.reshape(pixels.shape)[known] + half
         buffer.add(pixels.reshape(-1))
 
-    def separate(self, frame_input: FrameInput, buffers: FrameBuffers) -> Comparison:
-        """Fill the buffers from a frame."""
-        return Comparison(self._engine.compare(self.low_rank(), frame_input, buffers), None)
+    def separate(self, engine: SweepEngine, _hidden: np.ndarray | None) -> Comparison:
+        """Compare the frame of the engine."""
+        return Comparison(engine.compare(self.low_rank()), None)
+
+    def rates(self, _due: tuple[int, int]) -> tuple[np.ndarray, tuple[np.float32, ...]]:
+        """Return cost scales and their rates: there are none in the start."""
+        return _EVERYTHING, (np.float32(0),) * 4
 
     def state(self) -> State:
         """Return the frames and their colours, copied."""
@@ -77,7 +83,7 @@ class StartBackground:
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
-        _pixel_kernels.to_unit(self.colours.background, self._scale, self._low_rank)
+        _frame_kernels.to_unit(self.colours.background, self._scale, self._low_rank)
         return self._low_rank
 
 
@@ -90,22 +96,20 @@ class TrackedBackground:
 
     # s is at most 1: with larger ones, or the noise scale of the segmenter, objects were learned as noise
 
-    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
+    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters, block: int) -> None:
         values = parameters.tracker(frames.size)
         if values.mu is None:
             values = replace(values, mu=Surrogate.flattening_at(_FLATTENS_AT, values.surrogate, values.p).mu)
         self._frames = frames
-        self.tracker = SubspaceTracker(**values.as_dict())
+        self.tracker, self._rank = SubspaceTracker(**values.as_dict()), int(values.rank)
+        self._forgetting = parameters.forgetting
         self._index = self.tracker.subset_of(frames.size)
         self._values, self._seen, self._scales = np.empty((3, self._index.size), np.float32)
-        self._engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads)
-        self._scale = np.float32(1 / frames.pixels_full)
-        blocks = self._index // frames.channels // self._engine.block
-        self._weights = {
-            (period, turn): period * (blocks % period == turn).astype(np.float32)
-            for period in (_PERIOD, _SETTLED)
-            for turn in range(period)
-        }
+        self.unit = 1 / frames.pixels_full
+        self._scale = np.float32(self.unit)
+        self._entries = block * frames.channels
+        blocks = self._index // self._entries
+        self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
         h, w, channels = frames.cube
         self._places = self._index.astype(np.uint64), (self._index // channels).astype(np.uint64)
         self.scale = np.ones((h, w), np.float32)
@@ -113,48 +117,53 @@ class TrackedBackground:
         self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
         self.one_pass = True
 
-    def cleaned(self, start: StartBackground, limit: np.ndarray) -> StartBuffer:
-        """Return the frames of the start for the fit, with colours that pass once replaced, in place."""
+    def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
+        """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
+
+        These differ from the commonest `colours`, (m,), by more than `limit`, (h * w,).
+        """
         # objects of the start would become directions of the subspace; changes that recur, as of trees, are no objects
-        buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
-        rank = tracker.rank if isinstance(tracker.rank, int) else 1
-        if not passes_cross_validation(buffer.frames, scale, rank, tracker.surrogate_, self._index):
-            buffer.fill_in(start.colours.background, limit / self._scale)
-        return buffer
+        if passes_cross_validation(frames, float(self._scale), self._rank, self.tracker.surrogate_, self._index):
+            return frames
+        return CleanedFrames(frames, colours, limit / self._scale)
 
-    def fit(self, buffer: StartBuffer) -> None:
-        """Fit the subspace to frames."""
-        self.tracker.fit(buffer.frames, float(self._scale))
+    def fit(self, X: np.ndarray | CleanedFrames) -> Parts[None]:
+        """Fit the subspace to frames, (n, m), with pauses."""
+        basis = Basis(self._rank, X.shape[1])
+        U = basis.stack[: basis.k, : basis.m]
+        Y = yield from batch_start_in_parts(X, float(self._scale), self.tracker.surrogate_, self._index, U)
+        self._subspace = self.tracker.begin(basis, Y).subspace_
 
-    def separate(self, frame_input: FrameInput, buffers: FrameBuffers) -> Comparison:
-        """Fill the buffers from a frame."""
-        subspace = self.tracker.subspace_
-        hidden, seen = (
-            (_NOTHING, _EVERYTHING) if frame_input.hidden is None else (frame_input.hidden.reshape(-1), self._seen)
-        )
-        known = frame_input.pixels.reshape(-1), self._scale, self.scale.reshape(-1), hidden
-        _pixel_kernels.read_subset(*self._places, *known, self._values, self._scales, self._seen)
-        entries = self._engine.block * self._frames.channels
-        period = _PERIOD if subspace.updates < _YOUNG else _SETTLED
-        sweep = subspace.begin(self._values, seen, self._scales, period, entries) if self.one_pass else None
+    def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> None:
+        """Start from a known subspace, see `SubspaceTracker.initialise`."""
+        self._subspace = self.tracker.initialise(components, coefficients).subspace_
+
+    def separate(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
+        """Compare the frame of the engine; pixels where `hidden`, (h, w) uint16, is not 0 are not observed."""
+        subspace, pixels = self._subspace, engine.images.pixels
+        flags, seen = (_NOTHING, _EVERYTHING) if hidden is None else (hidden.reshape(-1), self._seen)
+        known = pixels, self._scale, self.scale.reshape(-1), flags
+        _frame_kernels.read_subset(*self._places, *known, self._values, self._scales, self._seen)
+        sweep = subspace.begin(self._values, seen, self._scales, _PERIOD, self._entries) if self.one_pass else None
         if sweep is None:
-            return self._separate_plainly(frame_input, buffers)
-        kept = buffers.before is not None and sweep.fit.change < _CALM
-        result = self._engine.sweep(sweep, frame_input, self.scale, kept, buffers)
-        update = subspace.end(sweep, result.products, result.cost, self._weights[sweep.visit[-2:]])
-        return Comparison(result.candidates, update)
+            return self._separate_plainly(engine, hidden)
+        result = engine.sweep(sweep, hidden, self.scale, sweep.fit.change >= _CALM)
+        turn = sweep.visit.turn
+        update = subspace.end(sweep, result.products, result.cost, self._weights[turn])
+        return Comparison(result.candidates, update, (_PERIOD, turn))
 
-    def _separate_plainly(self, frame_input: FrameInput, buffers: FrameBuffers) -> Comparison:
-        """Fill the buffers by the plain passes of the tracker."""
-        x = np.empty(frame_input.pixels.size, np.float32)
-        _pixel_kernels.to_unit(frame_input.pixels.reshape(-1), self._scale, x)
+    def _separate_plainly(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
+        """Compare the frame of the engine by the plain passes of the tracker."""
+        pixels = engine.images.pixels
+        x = np.empty(pixels.size, np.float32)
+        _frame_kernels.to_unit(pixels, self._scale, x)
         weights = _EVERYTHING
-        if frame_input.hidden is not None:
-            weights = np.repeat(frame_input.hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
+        if hidden is not None:
+            weights = np.repeat(hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
         scale = np.repeat(self.scale.reshape(-1), self._frames.channels)
-        update = self.tracker.subspace_.separate(x, weights, scale)
+        update = self._subspace.separate(x, weights, scale)
         assert update.low_rank is not None
-        return Comparison(self._engine.compare(update.low_rank, frame_input, buffers), update)
+        return Comparison(engine.compare(update.low_rank), update)
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
@@ -162,27 +171,27 @@ class TrackedBackground:
 
     def learn(self, update: SubspaceUpdate, rate: float | None) -> None:
         """Apply an update; `rate` replaces the forgetting factor if given."""
-        self.tracker.subspace_.update(update, self.tracker.forgetting_ if rate is None else rate)
+        self._subspace.update(update, self._forgetting if rate is None else rate)
+
+    def set_forgetting(self, forgetting: float) -> None:
+        """Change the weight of the newest frame."""
+        self.tracker.set_forgetting(forgetting)
+        self._forgetting = forgetting
 
     def set_state(self, state: State, scale: np.ndarray) -> None:
         """Restore the tracker and the scales, (h, w) float32; ParameterError if they do not fit."""
         # coefficients out of range would lead to a singular matrix later in the stream
         self.tracker.set_state(state, self._frames.size)
+        self._subspace = self.tracker.subspace_
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self._frames.size):
             raise ParameterError("saved coefficients are out of range")
         self.scale = np.clip(scale, np.float32(_LEAST), 1)
 
-    def follow(self, residual: np.ndarray, known: np.ndarray | None) -> None:
-        """Adapt the scales to a residual, (h, w) float32, but not where foreground is `known`, (h, w) bool."""
-        deferred = self.tracker.subspace_.basis.deferred
-        if not self._follows or deferred.turn:  # once per period is enough
-            return
-        pace = len(deferred.G) * _PACE
-        kept = None if known is None else self.scale[known]
-        numbers = self._limit, np.float32(np.exp(pace)), np.float32(np.exp(-pace)), np.float32(_LEAST)
-        _pixel_kernels.follow_median(residual.reshape(-1), *numbers, self.scale.reshape(-1))
-        if kept is not None:
-            self.scale[known] = kept
+    def rates(self, due: tuple[int, int]) -> tuple[np.ndarray, tuple[np.float32, ...]]:
+        """Return cost scales and their rates, see `LearnParams`: steps towards the median of the residual."""
+        pace = due[0] * _PACE
+        limit = self._limit if self._follows else np.float32(0)
+        return self.scale, (limit, np.float32(math.exp(pace)), np.float32(math.exp(-pace)), np.float32(_LEAST))
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
@@ -190,6 +199,70 @@ class TrackedBackground:
         part = np.s_[rows[0] : rows[-1] + 1]
         chosen = np.ascontiguousarray(pixels[part])
         target = np.empty(chosen.size, np.float32)
-        _pixel_kernels.to_unit(chosen.reshape(-1), self._scale, target)
+        _frame_kernels.to_unit(chosen.reshape(-1), self._scale, target)
         entries = np.repeat(due[part].reshape(-1), self._frames.channels).view(np.uint8)
-        self.tracker.subspace_.retarget(target, entries, rows[0] * pixels[0].size)
+        self._subspace.retarget(target, entries, rows[0] * pixels[0].size)
+
+
+class StartFit:
+    """The fit of the subspace to the first frames, spread over the next ones."""
+
+    def __init__(
+        self,
+        tracked: TrackedBackground,
+        start: StartBackground,
+        limit: np.ndarray,
+        illumination: Illumination,
+        state: State,
+    ) -> None:
+        """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
+        self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
+        self.colours, done, self._pending = start.colours.background.copy(), 0, len(start.buffer.outdated)
+        if state:
+            self._limit = array_of(state, "limit", limit.shape, "float32")
+            self.colours = array_of(state, "colours", self.colours.shape, "float32")
+            done, self._pending = (int(number) for number in numbers_of(state, "numbers", 2))
+        self._done = 0
+        self._parts = self._fit()
+        while self._done < done:
+            self.advance()
+
+    def state(self) -> State:
+        """Return what the fit depends on, besides the frames, copied."""
+        numbers = np.array([float(self._done), float(self._pending)])
+        return {"limit": self._limit.copy(), "colours": self.colours.copy(), "numbers": numbers}
+
+    def advance(self) -> bool:
+        """Do as much as one frame may wait for; return whether the fit is done."""
+        self._done += 1
+        work = 0
+        with one_blas_thread():
+            while work < _FIT_WORK:
+                part = next(self._parts, None)
+                if part is None:
+                    return True
+                work += part
+        return False
+
+    def _fit(self) -> Parts[None]:
+        buffer, scale = self._buffer, self.tracked.unit
+        newest, lights = self._illumination.values(self.colours, scale), len(buffer.references)
+        changes = [self._illumination.between(reference, newest) for reference in buffer.references]
+        outdated = list(buffer.outdated)
+        for _ in range(self._pending):
+            if outdated:  # else this was done before the state was saved
+                i = outdated.pop(0)
+                buffer.frames[i] = self._illumination.relit(buffer.frames[i], changes[buffer.lights[i]], scale)
+                buffer.lights[i] = lights
+            yield self.colours.size
+        yield 2 * self.colours.size  # limit and colours
+        X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
+        yield SUBSET_WORK
+        yield from self.tracked.fit(X)
+
+    def catch_up(self, start: StartBackground) -> None:
+        """Show the colours that the start has got since the fit began."""
+        late = (start.colours.background != self.colours).reshape(self.tracked.scale.size, -1).any(axis=1)
+        if late.any():
+            shape = self.tracked.scale.shape
+            self.tracked.absorb(start.colours.background.reshape(*shape, -1), late.reshape(shape))

@@ -1,4 +1,4 @@
-"""The pass over the model and a frame: `SweepEngine`, with its inputs, buffers and results."""
+"""The pass over the model and a frame: `SweepEngine`, with its inputs, maps and results."""
 
 from __future__ import annotations
 
@@ -9,78 +9,19 @@ import numpy as np
 from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
-from bgsub.scene import _engine_kernels
-from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
+from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import CompareParams, Images, LearnParams
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.basis import Sweep
 
 _NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band
 _BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for fewer and longer loops
-
-
-class FrameBuffers:
-    """Residual and `over` (candidates), (h, w), and backgrounds, (h, w, c), in the coordinates of the background."""
-
-    def __init__(self, frames: FrameFormat) -> None:
-        h, w, _ = frames.cube
-        self.residual = np.zeros((h, w), np.float32)
-        self.over = np.zeros((h, w), np.uint8)
-        self._pictures = [np.zeros(frames.cube, frames.pixels_dtype) for _ in range(2)]
-        residual, over = self.residual.reshape(-1), self.over.reshape(-1)
-        self._flat = [Outputs(residual, picture.reshape(-1), over) for picture in self._pictures]
-        self.count = 0
-
-    def turn(self) -> None:
-        """Begin a new frame: the current picture becomes the previous one."""
-        self._pictures.reverse()
-        self._flat.reverse()
-        self.count += 1
-
-    def flat(self) -> tuple[Outputs, np.ndarray]:
-        """Return the outputs of the newest frame and the previous background, as vectors."""
-        return self._flat[0], self._flat[min(self.count - 1, 1)].picture
-
-    def state(self) -> State:
-        """Return the two backgrounds, copied; nothing before the first frame."""
-        if not self.count:
-            return {}
-        before = {} if self.before is None else {"before": copied(self.before)}
-        return {"picture": copied(self.picture), **before, "count": np.array([float(self.count)])}
-
-    def set_state(self, state: State) -> None:
-        """Restore the two backgrounds; ParameterError if they do not fit."""
-        if not state:
-            return
-        shape, dtype = self.picture.shape, self.picture.dtype.name
-        self.count = int(numbers_of(state, "count", 1)[0])
-        self.picture[:] = array_of(state, "picture", shape, dtype)
-        if self.before is not None:
-            self.before[:] = array_of(state, "before", shape, dtype)
-
-    @property
-    def picture(self) -> np.ndarray:
-        """Background of the newest frame."""
-        return self._pictures[0]
-
-    @property
-    def before(self) -> np.ndarray | None:
-        """Background of the previous frame."""
-        return self._pictures[1] if self.count > 1 else None
-
-
-class FrameInput(NamedTuple):
-    """A frame and the limits of its candidates."""
-
-    pixels: np.ndarray  # (h, w, c), uint8 or float32
-    hidden: np.ndarray | None  # (h, w) uint16, not 0 at known foreground and standing objects
-    sigma: np.ndarray  # (h, w) float32, noise scale
-    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``
-    factor: np.float32
+_CHUNK = _frame_kernels.CHUNK
 
 
 class SweepResult(NamedTuple):
-    """Result of a sweep, besides the buffers."""
+    """Result of a sweep, besides the maps."""
 
     products: np.ndarray  # (k + 1,) float64, inner products of the new influence e with the rows of V' and with itself
     cost: float  # ``h(A(x - U y))`` on the visited blocks, times the period
@@ -88,45 +29,109 @@ class SweepResult(NamedTuple):
 
 
 class SweepEngine:
-    """The passes over a frame, in blocks that fit into the cache and in bands on several threads."""
+    """The passes over a frame, in blocks that fit into the cache and in bands on several threads.
 
-    def __init__(self, frames: FrameFormat, rank: int, threads: int | None) -> None:
-        channels = frames.channels
-        self.block = max(_BLOCK_BYTES // (4 * channels * (rank + 3)) // 16, 2) * 16
-        self._bands = bands_for(frames.size // channels, _WORTH_A_THREAD, threads)
+    `picture` (h, w, c) is the background in the type of the frames; `over` and `strong` (h, w) uint8 are the candidates
+    and the residuals above the threshold. All are in the coordinates of the background. `sigma` (h, w) float32 is the
+    noise scale.
+    """
+
+    def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
+        h, w, channels = frames.cube
+        self.block = max(_BLOCK_BYTES // (4 * channels * (rank + 3)) // _CHUNK, 1) * _CHUNK
+        self._bands = bands_for(h * w, _WORTH_A_THREAD, threads)
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
         self._unit = np.float32(1 / full), constant(channels), np.float32(full), np.float32(top)
         self._work = np.empty((self._bands, 3, channels * self.block), np.float32)
-        self._products = np.zeros((-(-frames.size // (channels * self.block)), rank + 3))
+        self._products = np.zeros((-(-h * w // self.block), rank + 3))
+        self.picture = np.zeros(frames.cube, frames.pixels_dtype)
+        self._before = np.empty(frames.cube, frames.pixels_dtype)  # takes memory when it is written
+        self._has_before = False
+        self.over, self.strong = np.zeros((h, w), np.uint8), np.zeros((h, w), np.uint8)
+        self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong))
+        self.images = Images(self._maps[0], *self._maps)
+        self.count = 0
 
-    def sweep(
-        self, sweep: Sweep, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
-    ) -> SweepResult:
-        """Step the due blocks of the basis, compare a frame with its background, and compute its influence.  O(m k)."""
-        # `scale` (h, w): scales of the costs; `kept`: the blocks that are not visited keep the previous background
-        frame, look, out = self._arrays(frame_input, scale, kept, buffers)
+    def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
+        """Set the limits: a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``."""
+        self._look = CompareParams(*self._unit, threshold, factor)
 
-        def in_band(begin: int, end: int, band: int) -> None:
-            work = self._work[band], self._products
-            _engine_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
+    @property
+    def before(self) -> np.ndarray | None:
+        """Background of the previous frame; None at the first one."""
+        return None if self.count < 2 else self._before if self._has_before else self.picture
 
-        in_bands(in_band, frame_input.sigma.size, self._bands, self.block)
+    def begin(self, pixels: np.ndarray) -> None:
+        """Begin with a new frame, (h, w, c), uint8 or float32."""
+        self.images = Images(pixels.reshape(-1), *self._maps)
+        self.count += 1
+        self._has_before = False
+
+    def _keep_before(self) -> None:
+        if not self._has_before:
+            np.copyto(self._before, self.picture)
+            self._has_before = True
+
+    def sweep(self, sweep: Sweep, hidden: np.ndarray | None, scale: np.ndarray, everywhere: bool) -> SweepResult:
+        """Step the due blocks of the basis, compare the frame with its background, and compute its influence.
+
+        `hidden` (h, w) uint16: not 0 where a pixel is not observed; `scale` (h, w) float32: scales of the costs;
+        `everywhere`: update the background of all blocks.
+        """
+        if everywhere:
+            self._keep_before()
+        flags = _NOTHING if hidden is None else hidden.reshape(-1)
+        inputs = sweep.visit, sweep.cost, self.images, scale.reshape(-1), flags, everywhere, self._look
+        if self._bands == 1:
+            _frame_kernels.sweep(0, self.over.size, *inputs, self._work[0], self._products)
+        else:
+
+            def in_band(begin: int, end: int, band: int) -> None:
+                _frame_kernels.sweep(begin, end, *inputs, self._work[band], self._products)
+
+            in_bands(in_band, self.over.size, self._bands, self.block)
         products = np.add.reduce(self._products)
         return SweepResult(products[:-2], float(products[-2]), int(products[-1]))
 
-    def compare(self, low_rank: np.ndarray, frame_input: FrameInput, buffers: FrameBuffers) -> int:
-        """Fill the buffers from a frame and its background, (m,) float32; return the number of candidates.  O(m)."""
-        frame = self._arrays(frame_input, _ANY, False, buffers)
-        return _engine_kernels.compare(0, frame_input.sigma.size, low_rank, *frame, self._work[0])
+    def compare(self, low_rank: np.ndarray = _ANY) -> int:
+        """Show a background, (m,) float32, or the current one if empty; return the number of candidates.  O(m)."""
+        if low_rank.size:
+            self._keep_before()
+        return _frame_kernels.compare(0, self.over.size, low_rank, self.images, self._look)
 
-    def _arrays(
-        self, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
-    ) -> tuple[FrameArrays, CompareParams, Outputs]:
-        """Return the arguments of the kernels."""
-        out, before = buffers.flat()
-        hidden = _NOTHING if frame_input.hidden is None else frame_input.hidden.reshape(-1)
-        scales = frame_input.sigma.reshape(-1), scale.reshape(-1)
-        frame = FrameArrays(frame_input.pixels.reshape(-1), *scales, hidden, before, kept)
-        look = CompareParams(*self._unit, frame_input.threshold, frame_input.factor)
-        return frame, look, out
+    def learn(self, skip: np.ndarray, learn: LearnParams, scale: np.ndarray, due: tuple[int, int]) -> None:
+        """Let the pixels of the `due` blocks, period and turn, learn noise scale and `scale` of the cost."""
+        inputs = self.block, *due, self.images, self._look, skip.reshape(-1), learn, scale.reshape(-1)
+        if self._bands == 1:
+            _frame_kernels.learn_pixels(0, self.over.size, *inputs, self._work[0, 0])
+        else:
+
+            def in_band(begin: int, end: int, band: int) -> None:
+                _frame_kernels.learn_pixels(begin, end, *inputs, self._work[band, 0])
+
+            in_bands(in_band, self.over.size, self._bands, self.block)
+
+    def residual(self) -> np.ndarray:
+        """Return the joint colour residual of the newest frame, (h, w) float32.  O(m)."""
+        out = np.empty(self.over.shape, np.float32)
+        _frame_kernels.residual_map(self.images, self._look, out.reshape(-1))
+        return out
+
+    def state(self) -> State:
+        """Return the backgrounds, copied; nothing before the first frame."""
+        if not self.count:
+            return {}
+        before = {"before": copied(self._before)} if self._has_before else {}
+        return {"picture": copied(self.picture), **before, "counts": np.array([float(self.count), self._has_before])}
+
+    def set_state(self, state: State) -> None:
+        """Restore the backgrounds; ParameterError if they do not fit."""
+        shape, dtype = self.picture.shape, self.picture.dtype.name
+        if not state:
+            return
+        count, has_before = numbers_of(state, "counts", 2)
+        self.count, self._has_before = int(count), bool(has_before)
+        self.picture[:] = array_of(state, "picture", shape, dtype)
+        if self._has_before:
+            self._before[:] = array_of(state, "before", shape, dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ _FAR = 40  # binary exponent of full scale near the limits of float32
 _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
-_PIXEL, _ENTRY, _COPIES, _BASES = 70, 1, 9, 8  # bytes at the peak, the batch start; measured
+_PIXEL, _RESULTS, _COPIES, _BASES, _LEAST_RANK = 90, 2, 4, 9, 2  # bytes at the peak, the end of the start; measured
 _LEAST_SCALE = 0.05
 
 
@@ -76,13 +77,13 @@ class FrameFormat:
             raise ParameterError(f"no format of frames: {values}")
         return cls(tuple(shape), dtype, full, origin="those of the saved model")
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Divisor of the frames before processing: 1, or a power of two if full scale is far from 1."""
         exponent = math.frexp(self.max_value)[1]
         return 2.0**exponent if abs(exponent) > _FAR else 1.0
 
-    @property
+    @cached_property
     def seen(self) -> FrameFormat:
         """Format of the frames in that unit."""
         return self if self.unit == 1 else replace(self, max_value=self.max_value / self.unit)
@@ -95,38 +96,38 @@ class FrameFormat:
         """Return an image of the format `seen` in the unit of the frames."""
         return image if self.unit == 1 else in_type(_in_double(image, self.unit), self.dtype)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Entries of a frame, m = h * w * c."""
         return int(np.prod(self.shape))
 
-    @property
+    @cached_property
     def channels(self) -> int:
         """Colour channels, 1 for a grey frame."""
         return self.shape[2] if len(self.shape) == 3 else 1
 
-    @property
+    @cached_property
     def joint(self) -> float:
         """Unit of joint distances, 1 in colour: sqrt(c / 3)."""
         # makes the masks of grey frames the same with one channel as with three equal ones
         return math.sqrt(self.channels / 3)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """Reciprocal of the full scale."""
         return 1.0 / self.max_value
 
-    @property
+    @cached_property
     def cube(self) -> tuple[int, int, int]:
         """(h, w, c), c = 1 for a grey frame."""
         return self.shape[0], self.shape[1], self.channels
 
-    @property
+    @cached_property
     def pixels_dtype(self) -> str:
         """Type of what `to_pixels` returns: "uint8" for frames of that type, "float32" for all others."""
         return self.dtype if self.dtype == "uint8" else "float32"
 
-    @property
+    @cached_property
     def pixels_full(self) -> float:
         """Full scale of what `to_pixels` returns."""
         return self.max_value if self.dtype == "uint8" else 1.0
@@ -250,12 +251,15 @@ def _warn_of_depth(largest: int) -> None:
 
 
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
-    """Return the bytes that a stream takes at its peak, the batch start."""
-    # per pixel of the model 70, and per channel 1 + 9 s + 8 k + n s: s bytes of an entry, rank k, n start frames
+    """Return an upper bound of the bytes that a stream takes at its peak, when the batch start ends."""
+    # per pixel of the model 90, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
+    # t and s bytes of an entry of the frames and of the model
     scale = parameters.scale if scale is None else scale
-    pixels, size = math.prod(frames.shape[:2]), np.dtype(frames.pixels_dtype).itemsize
-    entry = _ENTRY + size * (_COPIES + parameters.start_length) + _BASES * parameters.rank
-    whole = 0 if scale == 1 else pixels * (5 + 3 * frames.channels * np.dtype(frames.dtype).itemsize)
+    pixels = math.prod(frames.shape[:2])
+    given, size = (np.dtype(dtype).itemsize for dtype in (frames.dtype, frames.pixels_dtype))
+    bases = _BASES * max(parameters.rank, _LEAST_RANK)
+    entry = _RESULTS * (1 + given) + size * (_COPIES + parameters.start_length) + bases
+    whole = 0 if scale == 1 else pixels * (1 + 3 * frames.channels * given)
     return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
 
 

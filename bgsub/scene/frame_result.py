@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.scene.engine import FrameBuffers
+from bgsub.scene.background import Comparison
+from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.registration import Movement
 from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import to_frame
 from bgsub.separation import FrameEvent, Phase
-from bgsub.tracking.subspace import SubspaceUpdate
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class TrainingInput:
     pixels: np.ndarray  # (h, w, c), uint8 or float32
     known: np.ndarray | None  # (h, w) bool, known foreground
     mask: np.ndarray  # (h, w) uint8, a buffer
-    update: SubspaceUpdate | None  # None during the start
+    compared: Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class FrameResult:
     frames: FrameFormat
     pixels: np.ndarray  # (h, w, c), uint8 or float32
     mask: np.ndarray  # (h, w) uint8, in the coordinates of the frame, a buffer
-    buffers: FrameBuffers
+    engine: SweepEngine
     segmenter: Segmenter
     phase: Phase
     movement: Movement | None = None
@@ -70,7 +70,7 @@ class FrameResult:
 
     def picture(self) -> np.ndarray:
         """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""
-        return to_frame(self.movement, self.buffers.picture, self.pixels, smooth=True)
+        return to_frame(self.movement, self.engine.picture, self.pixels, smooth=True)
 
     def background(self) -> np.ndarray:
         """Return the background, like the frame, in the coordinates of the frame."""
@@ -80,14 +80,14 @@ class FrameResult:
         """Return the joint colour residual, (h, w), float32."""
         if self.training is None:
             return np.zeros(self.mask.shape, np.float32)
-        residual = to_frame(self.movement, self.buffers.residual, None, smooth=True)
-        return residual.copy() if residual is self.buffers.residual else residual
+        residual = self.engine.residual()
+        return to_frame(self.movement, residual, None, smooth=True)
 
     def probability(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
         """Return the probability map before anything is learned from the frame; None if the lens is covered."""
         if self.training is None:
             return None
-        residual = residual if self.movement is None else self.buffers.residual.copy()
+        residual = residual if self.movement is None else self.engine.residual()
         sigma = self.segmenter.noise.sigma.copy()
         limits = self.segmenter.limits
         return ForegroundProbability(residual, sigma, *limits, self.segmenter.side, self.movement, reduction)

@@ -13,18 +13,19 @@ a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Klei
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import copied
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _illumination_kernels
 from bgsub.scene.frame_format import plain
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
 _QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three fits
 _QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # their reweightings
+_ALL_MUS = np.array([*_QUICK_MUS, _LAST_MUS[-1]])
 _QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # error of the share of explained sites in the first two fits
 _KNOTS = 4  # of the tone curve
 _SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
@@ -32,11 +33,13 @@ _RIDGE = 1e-4  # penalty on the gain's distance from 1
 _TONE_RIDGE = 3e-3
 _FALLS = 0.02  # largest fall of the tone from knot to knot
 _MEMORY = 4  # remembered backgrounds
-_CONTRAST_SITES = 500  # sites of the contrast
+_CONTRAST_SITES = 200  # sites of the contrast
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
+_SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
 _MAX_BACKOFF = 16  # frames between failed fits
+_WORK = 100_000  # pixels per band, see `bands_for`
 _USUAL_RATE = 0.1  # rate of the running share of candidates
 
 
@@ -83,21 +86,21 @@ class _LightFit:
 
     def fit(self, x: np.ndarray, lights: list[Light]) -> list[Light]:
         """Return lights refined to explain a frame, the best first; one that inverts brightness explains nothing."""
-        values = self._values(x, lights[0].scale)
-        return sorted((self._refined(values, light) for light in lights), key=lambda light: -light.explained)
+        values = self.values(x, lights[0].scale)
+        refined = (self.refined(values, self.values(light.base, light.scale), light, self._mus) for light in lights)
+        return sorted(refined, key=lambda light: -light.explained)
 
-    def _values(self, picture: np.ndarray, scale: float) -> np.ndarray:
+    def values(self, picture: np.ndarray, scale: float) -> np.ndarray:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         values = np.empty((len(self._index), self._channels), np.float32)
         _illumination_kernels.gather(plain(picture).reshape(-1), self._index, np.float32(scale), values)
         return values
 
-    def _refined(self, x: np.ndarray, light: Light) -> Light:
-        """Return a light refined to explain the values `x`, (n, c), at the sites."""
-        rows = self._grid[0]
-        base, unknowns = self._values(light.base, light.scale), self._unknowns(light)
+    def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: np.ndarray) -> Light:
+        """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
+        rows, unknowns = self._grid[0], self._unknowns(light)
         sites = x, base, self._corners, self._cells, rows
-        _illumination_kernels.fit(*sites, self._penalty, self._first, _RIDGE, self._mus, unknowns, *self._work)
+        _illumination_kernels.fit(*sites, self._penalty, self._first, _RIDGE, mus, unknowns, *self._work)
         explained = 0.0
         if _illumination_kernels.is_monotonic(unknowns, _FALLS):
             _illumination_kernels.residuals(*sites, unknowns, self._residuals)
@@ -145,8 +148,7 @@ class Illumination:
     ) -> Light:
         """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones."""
         # a coarse light is returned if few sites show that `min_explained` is out of reach
-        grid, tone = np.ones((*_QUICK_GRID, self._shape[2])), np.zeros((_KNOTS, self._shape[2]))
-        lights = [Light(base, grid, tone, 0.0, scale) for base in (*backgrounds, *self._memory)]
+        lights = [self._same(base, scale) for base in (*backgrounds, *self._memory)]
         lights = self._quick.fit(x, lights)
         if lights[0].explained < min_explained - _QUICK_DOUBT:
             return lights[0]
@@ -154,6 +156,27 @@ class Illumination:
         if lights[0].explained < min_explained - _CLOSE_DOUBT:
             return lights[0]
         return self._last.fit(x, lights[:1])[0]
+
+    def _same(self, base: np.ndarray, scale: float) -> Light:
+        """Return the light that changes nothing."""
+        channels = self._shape[2]
+        return Light(base, np.ones((*_QUICK_GRID, channels)), np.zeros((_KNOTS, channels)), 0.0, scale)
+
+    def values(self, picture: np.ndarray, scale: float = 1.0) -> np.ndarray:
+        """Return ``scale * picture`` at all sites, (n, c) float32."""
+        return self._last.values(picture, scale)
+
+    def between(self, before: np.ndarray, after: np.ndarray) -> Light:
+        """Return the light that turns a background into another, given their `values`."""
+        return self._last.refined(after, before, self._same(before, 1.0), _ALL_MUS)
+
+    def relit(self, picture: np.ndarray, light: Light, scale: float) -> np.ndarray:
+        """Return a picture, (m,) with ``scale * picture`` in [0, 1], under a light, in its own type."""
+        lit = self.render(Light(picture.astype(np.float32, copy=False), light.grid, light.tone, 0.0, scale))
+        lit *= np.float32(1 / scale)
+        if picture.dtype == np.uint8:
+            lit += np.float32(0.5)
+        return lit.astype(picture.dtype, copy=False)
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
@@ -186,46 +209,49 @@ class Illumination:
         out = np.empty(light.base.size, np.float32)
         h, w, _ = self._shape
         grid, tone = np.ascontiguousarray(light.grid), np.ascontiguousarray(light.tone)
-        _illumination_kernels.relight(plain(light.base).reshape(-1), np.float32(light.scale), grid, tone, h, w, out)
+        inputs = plain(light.base).reshape(-1), np.float32(light.scale), grid, tone, h, w, out
+
+        def relight(begin: int, end: int, _band: int) -> None:
+            _illumination_kernels.relight(begin, end, *inputs)
+
+        in_bands(relight, h, bands_for(h * w, _WORK, None))
         return out
 
 
-@dataclass(frozen=True)
+@dataclass
 class LightChangeTrigger:
     """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
     usual: float = 0.0  # running share of candidates
     waiting: int = 0  # frames until the next fit is allowed
     backoff: int = 1  # frames to wait after the next failed fit
+    failed: float = 0.0  # share of candidates at the last failed fit
 
-    def next(self, eager: bool = False) -> LightChangeTrigger:
-        """Return the trigger of the next frame; `eager` allows a fit at once."""
-        return replace(self, waiting=0 if eager else self.waiting - 1) if self.waiting else self
-
-    def fires(self, share: float) -> bool:
-        """Return whether a share of candidates is a sudden change."""
+    def fires(self, share: float, eager: bool = False) -> bool:
+        """Return whether the share of candidates of a new frame is a sudden change; `eager` allows a fit at once."""
+        if self.waiting:
+            self.waiting = 0 if eager or share > self.failed + _SURGE else self.waiting - 1
         return self.waiting == 0 and share > self.usual + _SUDDEN
 
-    def after_fit(self, explained: bool) -> LightChangeTrigger:
-        """Return the trigger after a fit."""
-        if explained:
-            return replace(self, waiting=0, backoff=1)
-        return replace(self, waiting=self.backoff, backoff=min(2 * self.backoff, _MAX_BACKOFF))
+    def fitted(self, explained: bool, share: float) -> None:
+        """Note the result of a fit and the share of candidates before it."""
+        self.failed = share
+        self.waiting = 0 if explained else self.backoff
+        self.backoff = 1 if explained else min(2 * self.backoff, _MAX_BACKOFF)
 
-    def after(self, share: float) -> LightChangeTrigger:
-        """Return the trigger after a frame with a share of candidates."""
-        usual = self.usual + _USUAL_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
-        return LightChangeTrigger(usual, self.waiting, self.backoff)
+    def learn(self, share: float) -> None:
+        """Learn the usual share of candidates."""
+        self.usual += _USUAL_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
 
     def state(self) -> State:
         """Return the numbers as an array."""
-        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.backoff)])}
+        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.backoff), self.failed])}
 
     @classmethod
     def from_state(cls, state: State) -> LightChangeTrigger:
         """Return the trigger of a state; ParameterError if the numbers are missing."""
-        usual, waiting, backoff = numbers_of(state, "light_trigger", 3)
-        return cls(usual, int(waiting), max(int(backoff), 1))
+        usual, waiting, backoff, failed = numbers_of(state, "light_trigger", 4)
+        return cls(usual, int(waiting), max(int(backoff), 1), failed)
 
 
 def _hats(nodes: int, places: int) -> np.ndarray:

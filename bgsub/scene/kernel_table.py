@@ -12,50 +12,54 @@ from typing import NamedTuple
 
 from numba import types
 
-from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
-from bgsub.scene._sample_memory_kernels import MatchLimits
+from bgsub.scene._frame_kernels import CompareParams, Images, LearnParams
+from bgsub.scene._segment_kernels import MatchLimits, Samples
 from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
     Cost: "cost, f4, f4",
-    FrameArrays: "P_1, f4_1, f4_1, u2_1, P_1, b1",
+    Images: "P_1, P_1, f4_1, u1_1, u1_1",
     CompareParams: "f4, lanes, f4, f4, f4, f4",
-    MatchLimits: "f4_2, f4, f4, f4",
-    Outputs: "f4_1, P_1, u1_1",
+    MatchLimits: "f4_2, f4, f4, f4, lanes",
+    Samples: "i1_3, u1_2, i8, f4, f4",
+    LearnParams: "f4, f4, f4, f4, f4, f4, f4",
     Visit: "f4_2, f4_2, f4_1, i8, i8",
 }
 
 _FIRST_FRAME = """
 scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
-scene._pixel_kernels.to_unit: f4_1, f4, f4_1
-scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, CompareParams, Outputs, f4_2
-scene._pixel_kernels.exceeds_noise: f4_1, f4_1, f4, f4, u1_1
-scene._pixel_kernels.learn_noise: f4_1, u1_1, f4, f4, f4, f4_1
-scene._sample_memory_kernels.remember: i8, i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
+scene._frame_kernels.to_unit: f4_1, f4, f4_1
+scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
+scene._segment_kernels.find_solid: u1_2, u1_2, u1_2
+scene._frame_kernels.residual_map: Images, CompareParams, f4_1
+scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1_1, LearnParams, f4_1, f4_1
+scene._segment_kernels.remember: i8, i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
 """
 _START = """
+scene._segment_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2
+scene._segment_kernels.clear_matching: u1_2, i8, f4, i4_3, u1_1
+scene._segment_kernels.majority: u1_2, i8, u2_1, u2_1, u1_2
+scene._segment_kernels.find_shadows: lanes, P_3, P_3, f4, u1_2, b1, f8_2, f8_2, u1_2, u1_2, i8_1
+scene._segment_kernels.clear_outvoted: i8_1, u1_2, u1_2, u1_2, u2_2, u2_2
+scene._segment_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, u1_2, u1_2, f4_2
+scene._segment_kernels.finish: u1_2, u1_2, i8, i8, i4_2, i8_1
 scene._illumination_kernels.contrast: P_1, i8_1, i8
 scene._registration_kernels.strongest: P_3, f8, i8, i8, i8, i8, i8_3, f4_3, f4_2, f4_1, f4_1
 scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
 scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
-scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
+scene._registration_kernels.probe: P_3, f8, i8_1, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
-scene._sample_memory_kernels.clear_matching: i8, i8, lanes, P_3, P_3, MatchLimits, f4, f4, f4, i8, i1_3, u1_2, u1_2
-scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
-scene._shadows_kernels.count_coloured: P_2, i8, f4
-scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
-scene._standing_objects_kernels.update_ages: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
+scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
-scene._standing_objects_kernels.confirm: u1_1, u1, u1_1
-scene._shadows_kernels.clear_outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2
-scene._pixel_kernels.paint: u1_1, i8, u1_1
+scene._frame_kernels.confirm: u1_1, u1, u1_1
 scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
 scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 """
 _TRACKING = """
-scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, CompareParams, Outputs, f4_2, f8_2
+scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, f4_1, u2_1, b1, CompareParams, f4_2, f8_2
 tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
-tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
+tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1, f8_2, f8_1, f4_2,\
+ f4_1, f4_1, f4_2
 scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
 tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
@@ -64,18 +68,15 @@ tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
 tracking._kernels.gram_of: f4_2, i8, i8
 tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
 tracking._kernels.transform_rows: f4_2, f4_2, f4_2
-scene._pixel_kernels.read_subset: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
-tracking._step_kernels.compose: f8_2, f8_2, f8_1
-scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
+scene._frame_kernels.read_subset: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
 scene._illumination_kernels.similar_share: f4_1, f4_1, i8_1, i8, f4, f8
 scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
 scene._illumination_kernels.is_monotonic: f4_2, f8
 scene._illumination_kernels.residuals: f4_2, f4_2, f4_2, i8_1, i8, f4_2, f4_1
-scene._illumination_kernels.relight: f4_1, f4, f4_3, f4_2, i8, i8, f4_1
-scene._pixel_kernels.to_unit: P_1, f4, f4_1
+scene._illumination_kernels.relight: i8, i8, f4_1, f4, f4_3, f4_2, i8, i8, f4_1
+scene._frame_kernels.to_unit: P_1, f4, f4_1
 scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
-scene._shadows_kernels.walk_in: i8, i8, P_3, P_3, u1_2, f4, f4, f4, f4, f4, u1_2, f4_2
 tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
 tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """
@@ -116,7 +117,10 @@ def _typed(wanted: str, frames: Frames) -> tuple[types.Type, ...]:
     def typed(word: str) -> types.Type:
         if word in known:
             record = known[word]
-            return types.NamedTuple(_typed(RECORDS[record], frames), record)
+            parts = _typed(RECORDS[record], frames)
+            if len(set(parts)) == 1:
+                return types.NamedUniTuple(parts[0], len(parts), record)
+            return types.NamedTuple(parts, record)
         if word in constants:
             return types.UniTuple(types.int64, constants[word])
         scalar, _, dimensions = word.partition("_")

@@ -32,7 +32,7 @@ from bgsub.errors import SinkError
 from bgsub.numerics import compilation
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import cores
-from bgsub.scene import _pixel_kernels
+from bgsub.scene import _frame_kernels
 from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
 from bgsub.tracking import _kernels
 
@@ -200,7 +200,7 @@ def _sums(counts: list[int]) -> list[int]:
 
 def _stamp(frames: Frames) -> Path | None:
     """Return the stamp file of a kind of frames; None without a cache or a Python to start."""
-    kernel: Any = _pixel_kernels.paint
+    kernel: Any = _frame_kernels.compare
     folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
         return None
@@ -220,7 +220,7 @@ def _is_true(stamp: Path) -> bool:
 
 def _kept() -> set[str]:
     """Return the files in the cache except truncated ones; concurrent processes may write files twice or shorter."""
-    kernels: tuple[Any, ...] = _pixel_kernels.paint, _kernels.gather  # one of each package
+    kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.gather  # one of each package
     return {
         f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)

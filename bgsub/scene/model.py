@@ -9,8 +9,9 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, part_of
 from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
-from bgsub.scene.background import Comparison, StartBackground, TrackedBackground
-from bgsub.scene.engine import FrameBuffers, FrameInput
+from bgsub.scene._frame_kernels import LearnParams
+from bgsub.scene.background import Comparison, StartBackground, StartFit, TrackedBackground
+from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult, TrainingInput
 from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger
@@ -26,6 +27,7 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # explained share above which a frame shows a parked scene
+_RESTLESS = 0.25  # usual share of candidates, as of leaves over most of the frame, above which no background is known
 
 
 class SceneModel:
@@ -37,11 +39,14 @@ class SceneModel:
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.channels)
         self.start: StartBackground | None = StartBackground(frames, parameters.start_length, parameters.threads)
+        self._fit: StartFit | None = None
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser()
-        self.buffers = FrameBuffers(frames)
+        sigma = self.segmenter.noise.sigma
+        self.engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads, sigma)
+        self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger = LightChangeTrigger()
         self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
@@ -63,91 +68,102 @@ class SceneModel:
         """Return which kernels of `bgsub.scene.kernel_table` the next frame needs."""
         if self.start is None or self.start.buffer.is_nearly_full:
             return TRACKING
-        return START if self.buffers.count else FIRST_FRAME
+        return START if self.engine.count else FIRST_FRAME
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self._parameters = parameters
         self.segmenter.tune(parameters.part(SegmenterParameters))
+        self.engine.set_limits(*self.segmenter.limits)
         self.illumination.set_threshold(parameters.threshold * self.frames.joint)
         self.objects.tune(parameters)
-        if self.tracker is not None:
-            self.tracker.set_forgetting(parameters.forgetting)
+        if self.tracked is not None:
+            self.tracked.set_forgetting(parameters.forgetting)
+
+    def rewind(self) -> bool:
+        """Prepare for the first frame of the same stream; return whether the background is known well enough."""
+        usual = self._light_trigger.usual
+        self.objects.rewind()
+        self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(usual)
+        return usual <= _RESTLESS
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return mask, residual and background of a checked frame by the current model."""
         given = self.frames.to_pixels(frame, self._buffer)
         pixels, movement = given, None
-        if self._parameters.stabilise and self.buffers.count:
+        if self._parameters.stabilise and self.engine.count:
             if self.stabiliser.needs_reference():
-                self.stabiliser.set_reference(self.buffers.picture, self._scale)
-            pixels, movement = self.stabiliser.align(given, self.buffers.picture, self._scale)
+                self.stabiliser.set_reference(self.engine.picture, self._scale)
+            pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
         if movement is not None and given is not self._buffer:
             # The background is made later, with borders of this frame, which the caller may change by then.
             np.copyto(self._buffer, given)
             given = self._buffer
         known = None if known is None else to_background(movement, known)
         phase = self.phase
-        if self.start is not None:
-            self.start.add(pixels, known, frozen, self.segmenter.noise.sigma)
-        self.buffers.turn()
+        self.engine.begin(pixels)
         tried, compared, light = self._compared(pixels, known, frozen)
-        mask = self.segmenter.segment(self.buffers.over, pixels, self.buffers.picture, frozen, self._scale)
-        if light or (tried and self.objects.is_settling):
+        if compared.candidates:
+            mask = self.segmenter.segment(self.engine.over, pixels, self.engine.picture, frozen, self._scale)
+        else:
+            mask = self.segmenter.empty()
+        if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new
             self.objects.light_changed(self.mask, mask, light)
         self.mask = mask
-        training = TrainingInput(pixels, known, mask, compared.update)
+        training = TrainingInput(pixels, known, mask, compared)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
-        return FrameResult(self.frames, given, output, self.buffers, self.segmenter, phase, movement, training, event)
+        return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
 
     def blank(self, frame: np.ndarray) -> FrameResult:
         """Return an empty result for a covered lens; the model is unchanged."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
         return FrameResult(
-            self.frames, pixels, self._output, self.buffers, self.segmenter, self.phase, event=FrameEvent.COVERED
+            self.frames, pixels, self._output, self.engine, self.segmenter, self.phase, event=FrameEvent.COVERED
         )
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform while the background is not: the lens is covered."""
-        if not self.buffers.count:
+        if not self.engine.count:
             return False
         left = self.illumination.contrast(frame, self.frames.scale)
         if left >= _FLAT * _HIGHEST:
             return False
-        usual = self.illumination.contrast(self.buffers.picture, self._scale)
+        usual = self.illumination.contrast(self.engine.picture, self._scale)
         return usual > _CONTRAST and left < _FLAT * usual
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
         """Compare a frame with the background; return whether light was tried, the result, and whether it was light."""
-        compared = self._compare(pixels, known)
+        start, frames = self.start, 0 if self.start is None else self.start.buffer.count
+        if start is not None and not frames:
+            start.add(pixels, known, self.segmenter.noise.sigma)
+        compared = self._compare(known)
         share, light = compared.candidates / self.mask.size, False
-        self._light_trigger = self._light_trigger.next(self.objects.is_settling)
-        tried = self._parameters.light and not frozen and self._light_trigger.fires(share)
+        tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
             light = self._change_light(pixels)
-            self._light_trigger = self._light_trigger.after_fit(light)
+            self._light_trigger.fitted(light, share)
             if light:
-                compared = self._compare(pixels, known)
+                compared = self._compare(known)
                 share = compared.candidates / self.mask.size
         if not frozen:
-            self._light_trigger = self._light_trigger.after(share)
+            self._light_trigger.learn(share)
+            if start is not None and frames and not start.buffer.is_full:  # colours are counted under the newest light
+                start.add(pixels, known, self.segmenter.noise.sigma)
+                compared = self._compare(known)
         return tried, compared, light
 
-    def _compare(self, pixels: np.ndarray, known: np.ndarray | None) -> Comparison:
-        """Fill the buffers from the frame."""
+    def _compare(self, known: np.ndarray | None) -> Comparison:
+        """Compare a frame with the background."""
         hidden = self.objects.hidden_pixels()
         if known is not None:
             hidden = known.astype(np.uint16) if hidden is None else hidden | known
-        segmenter = self.segmenter
-        compared = self._background().separate(
-            FrameInput(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.buffers
-        )
-        if not segmenter.noise.is_empty:
+        compared = self._background().separate(self.engine, hidden)
+        if not self.segmenter.noise.is_empty:
             return compared
-        count = np.count_nonzero(segmenter.candidates(self.buffers.residual, self.buffers.over))
-        return Comparison(int(count), compared.update)
+        self.segmenter.noise.begin(self.engine.residual())
+        return compared._replace(candidates=self.engine.compare())
 
     def _background(self) -> StartBackground | TrackedBackground:
         background = self.start or self.tracked
@@ -158,37 +174,34 @@ class SceneModel:
         """Try to explain a sudden change by light; return whether this succeeded."""
         x, bases = self._unit(pixels), [self._background().low_rank()]
         before = self.illumination.explained(x, bases[0])
-        if self.buffers.before is not None:
-            bases.append(self._unit(self.buffers.before))
+        if self.engine.before is not None:
+            bases.append(self._unit(self.engine.before))
         min_explained = 1 - _LEAVES * (1 - before)
         light = self.illumination.explain(x, bases, min_explained=min_explained)
         if light.explained < min_explained:
             return False
         self.illumination.remember(bases[-1])
-        self._take_over(light)
+        self._take_over(light, bases[0])
         return True
 
     def _unit(self, pixels: np.ndarray) -> np.ndarray:
         """Return pixels as a new vector, (m,), float32 in [0, 1]."""
         return pixels.reshape(-1) * np.float32(self._scale)
 
-    def _take_over(self, light: Light) -> None:
-        """Make the explained background that of the model."""
+    def _take_over(self, light: Light, background: np.ndarray) -> None:
+        """Make a light the background of the next frames, instead of a background, (m,)."""
         if self.start is not None:
-            self.start.buffer.map(lambda frame: self._relit(frame, light))
-            self.start.colours.map(lambda picture: self._relit_picture(picture, light))
+            self._relight_start(self.start, light, background)
         elif self.tracked is not None:
             self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
 
-    def _relit(self, frame: np.ndarray, light: Light) -> np.ndarray:
-        """Return a frame of the start phase, (m,), under another light, in the type of the frames."""
-        lit = self.illumination.render(Light(self._unit(frame), light.grid, light.tone, 0.0))
-        return self.frames.to_image(lit).reshape(-1) if self.frames.dtype == "uint8" else lit
-
-    def _relit_picture(self, picture: np.ndarray, light: Light) -> np.ndarray:
-        """Return a picture, (m,) float32 in the unit of the pixels, under another light."""
-        unit = picture * np.float32(self._scale)
-        return self.illumination.render(Light(unit, light.grid, light.tone, 0.0)) / np.float32(self._scale)
+    def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray) -> None:
+        values = self.illumination.values(background)
+        if light.base is not background:  # the light is one of the last frame or of a remembered background
+            light = self.illumination.between(values, self.illumination.values(self.illumination.render(light)))
+        if self._fit is None:  # later changes are caught up with when it is done
+            start.buffer.begin_light(values)
+        start.colours.map(lambda picture: self.illumination.relit(picture, light, self._scale))
 
     def learn(self, result: FrameResult, rate: float | None) -> None:
         """Learn from the newest frame; `rate` replaces the forgetting factor if given."""
@@ -198,16 +211,23 @@ class SceneModel:
         mask = training.mask
         if training.known is not None:  # neither standing object nor confirmed background
             mask = np.where(training.known, np.uint8(SHADOW), mask)
-        compared = training.pixels, self.buffers.picture, self._scale
-        self.segmenter.learn(self.buffers.residual, training.known, self.objects.age, *compared)
-        if self.tracked is not None and training.update is not None:
-            self.tracked.learn(training.update, rate)
-            self.tracked.follow(self.buffers.residual, training.known)
-        due = self.objects.released(training.pixels, self.buffers.picture, mask)
+        pixels, compared = training.pixels, training.compared
+        self._learn_pixels(training)
+        if self.tracked is not None and compared.update is not None:
+            self.tracked.learn(compared.update, rate)
+        due = self.objects.released(pixels, self.engine.picture, mask)
         if due is not None:
-            self._release(training.pixels, due)
+            self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:
-            self._finish_start()
+            self._advance_fit(self.start)
+
+    def _learn_pixels(self, training: TrainingInput) -> None:
+        """Learn noise, samples and cost scales of the pixels."""
+        compared = training.pixels, self.engine.picture, self._scale
+        skip = self.segmenter.unlearned(self.engine.strong, training.known, self.objects.age, *compared)
+        due = training.compared.due
+        scale, rates = self._background().rates(due)
+        self.engine.learn(skip, LearnParams(*self.segmenter.noise.rates(due[0]), *rates), scale, due)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
@@ -216,17 +236,22 @@ class SceneModel:
         elif self.start is not None:
             self.start.colours.put(pixels, due)
 
-    def _finish_start(self) -> None:
-        """Fit the subspace to the buffered frames; it is tracked from the next frame on."""
-        start, self.start = self.start, None
-        assert start is not None
+    def _begin_fit(self, start: StartBackground, state: State) -> StartFit:
         threshold, factor = self.segmenter.limits
         limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
-        tracked = TrackedBackground(self.frames, self._parameters)
-        buffer = tracked.cleaned(start, limit)
-        del start  # the fit is the peak of memory use and needs the frames only
-        tracked.fit(buffer)
-        self.tracked = tracked
+        return StartFit(
+            TrackedBackground(self.frames, self._parameters, self.engine.block), start, limit, self.illumination, state
+        )
+
+    def _advance_fit(self, start: StartBackground) -> None:
+        """Fit a part of the subspace to the buffered frames; when it is done, it is tracked from the next frame on."""
+        fit, self._fit = self._fit or self._begin_fit(start, {}), None  # after an interrupt the fit begins again
+        if not fit.advance():
+            self._fit = fit
+            return
+        fit.catch_up(start)
+        fit.tracked.set_forgetting(self._parameters.forgetting)
+        self.start, self.tracked = None, fit.tracked
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
@@ -235,12 +260,13 @@ class SceneModel:
             "illumination": self.illumination.state(),
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
-            "buffers": self.buffers.state(),
+            "engine": self.engine.state(),
             "mask": copied(self.mask),
             **self._light_trigger.state(),
         }
         if self.start is not None:
-            return {**state, "start": self.start.state()}
+            fit = {} if self._fit is None else {"fit": self._fit.state()}
+            return {**state, "start": self.start.state(), **fit}
         if self.tracked is None:
             return state
         return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": copied(self.tracked.scale)}
@@ -253,27 +279,30 @@ class SceneModel:
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube, np.dtype(frames.pixels_dtype))
-        model.buffers.set_state(part_of(state, "buffers"))
+        model.engine.set_state(part_of(state, "engine"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._light_trigger = LightChangeTrigger.from_state(state)
         if "tracker" not in state and model.start is not None:
             model.start.set_state(part_of(state, "start"))
-            if model.buffers.count and not model.start.buffer.count:
+            if model.engine.count and not model.start.buffer.count:
                 raise ParameterError("the start has no frame")
+            if "fit" in state and model.start.buffer.is_full:
+                model._fit = model._begin_fit(model.start, part_of(state, "fit"))
             return model
-        model.tracked = TrackedBackground(frames, parameters)
+        model.tracked = TrackedBackground(frames, parameters, model.engine.block)
         model.tracked.set_state(part_of(state, "tracker"), array_of(state, "cost_scale", frames.cube[:2], "float32"))
         model.start = None
         return model
 
     def fits(self, frame: np.ndarray) -> bool:
         """Return whether a frame shows this scene, in any light."""
-        if not self.buffers.count:
+        if not self.engine.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
-        return (
-            self.illumination.explain(x, [self._background().low_rank()], min_explained=_RETURNS).explained > _RETURNS
-        )
+        bases = [self._background().low_rank()]
+        if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
+            bases.append(self._unit(self.engine.before))
+        return self.illumination.explain(x, bases, min_explained=_RETURNS).explained > _RETURNS
 
 
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:

@@ -42,6 +42,7 @@ _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _FAINTEST = 0.25  # smallest gain
 _FEWEST = 24  # smallest number of points
+_AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
 
 
 class Movement(NamedTuple):
@@ -146,15 +147,14 @@ class _Scale:
         self._here = places, rows
         self._few = places[::_PROBE].copy(), rows[:, ::_PROBE].copy()
         self._residuals = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32)
+        self._work_here = *self._residuals, *self._solver
 
     def probe(
         self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool
     ) -> tuple[float, float]:
         """Take one step from rest, on `few` or all points; return the cost before it and its length."""
-        places, rows = self._few if few else self._here
-        r, work = self._residuals[0][: len(places)], self._residuals[1]
-        _registration_kernels.residuals_at_rest(image, scale, places, rows, movement, r)
-        return _registration_kernels.step(rows, r, soft, self._unit, movement, work, *self._solver)
+        points = self._few if few else self._here
+        return _registration_kernels.probe(image, scale, *points, soft, self._unit, movement, *self._work_here)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
         """Refine `movement`, (5,), in pixels of this scale by at least one step; return the cost before the last."""
@@ -228,7 +228,7 @@ class Registration:
         if self._shape is None:
             return {}
         coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
-        return {"usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
+        return {"usual": np.array([float(self._usual)]), "fine": self._fine.state(), **coarse}
 
     def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
         """Restore a state on pictures of a shape and type; ParameterError if the arrays do not fit."""
@@ -241,15 +241,21 @@ class Registration:
             scale.set_state(part_of(state, f"coarse{i}"))
 
     def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
-        """Return the movement from the reference to a frame, or None if the frame fits best unmoved."""
-        image = channelled(image)
+        """Return the movement from the reference to a frame, (h, w, c), or None if the frame fits best unmoved."""
         if self._shape is None or self._fine.count < _FEWEST:
             return None
-        at_rest = _identity()
+        at_rest = _AT_REST.copy()
         cost_at_rest, step = self._fine.probe(image, scale, _SOFTEST, at_rest, few=True)
         self._usual = max(_FITS, _FORGETS * self._usual)
         if step < _STILL and cost_at_rest < self._usual:
             return None
+        return self._searched(image, scale, at_rest, cost_at_rest, step)
+
+    def _searched(
+        self, image: np.ndarray, scale: float, at_rest: np.ndarray, cost_at_rest: float, step: float
+    ) -> Movement | None:
+        """Search the movement after a step from rest, given its cost and length; None if there is none."""
+        assert self._shape is not None
         found, cost = at_rest, 1.0
         near = cost_at_rest < _FITS and step < _NEAR
         if near:
@@ -273,7 +279,7 @@ class Registration:
 
     def _coarsely(self, image: np.ndarray, scale: float) -> np.ndarray:
         """Return the movement, (5,), found on the coarse scales, from the coarsest on."""
-        found = _identity()
+        found = _AT_REST.copy()
         factors = np.cumprod(self._pyramid.factors).tolist()
         levels = self._pyramid.shrink(image)
         for factor, level, coarse in [*zip(factors, levels, self._coarse, strict=True)][::-1]:
@@ -287,7 +293,3 @@ class Registration:
 def channelled(image: np.ndarray) -> np.ndarray:
     """Return an image, (h, w) or (h, w, c), as (h, w, c)."""
     return image if image.ndim == 3 else image[..., None]
-
-
-def _identity() -> np.ndarray:
-    return np.array([0.0, 0.0, 0.0, 1.0, 0.0])

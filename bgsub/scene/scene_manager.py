@@ -41,8 +41,19 @@ class SceneManager:
             if model is not None:
                 model.tune(parameters)
 
+    def rewind(self) -> bool:
+        """Prepare for the first frame of the same stream; return whether the background is known well enough."""
+        if self._parked is not None:
+            self._parked.rewind()
+        return self.model.rewind()
+
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Separate a checked frame by the model of its scene, which becomes `model`."""
+        begins = not self.model.objects.frame  # nothing was there before that could have changed
+        result = self._separate(frame, known, frozen)
+        return replace(result, event=None) if begins and result.event is not None else result
+
+    def _separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         watch = self._parameters.scene_changes and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self.model.is_covered_by(frame):
             return self.model.blank(frame)

@@ -16,7 +16,7 @@ from bgsub._opencv import cv2
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _standing_objects_kernels
+from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.separation import FOREGROUND
 
@@ -46,13 +46,16 @@ class StandingObjects:
         self._interval = max(round(_INTERVAL * self._fps), 1)
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 255))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
-        self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
-        self._oldest = 0
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Forget the objects, before the first frame; what was seen of the background is kept."""
+        self.age = np.zeros(self._shape[:2], np.uint16)
+        self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
-        self._settling = 0
-        self.frame = 0
+        self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
@@ -60,7 +63,7 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
-            "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
+            "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
         return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
 
@@ -71,7 +74,7 @@ class StandingObjects:
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
-        self.frame, self._oldest, self._settling = (int(number) for number in numbers_of(state, "numbers", 3))
+        self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def _choose(self, parameters: SubtractorParameters) -> None:
         self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
@@ -100,12 +103,7 @@ class StandingObjects:
         self.age[fresh] = 0
         self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
-            self._settling = max(round(_SETTLING * self._fps), 2)
-
-    @property
-    def is_settling(self) -> bool:
-        """Whether the light changed recently and may go on changing, as lamps come on one by one."""
-        return self._settling > 0
+            self.settling = max(round(_SETTLING * self._fps), 2)
 
     def hidden_pixels(self) -> np.ndarray | None:
         """Return the pixels that the background must not learn (not 0), (h, w) uint16; None if there are none."""
@@ -119,7 +117,7 @@ class StandingObjects:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         self.frame += 1
         self._update_ages(x, mask)
-        self._settling = max(self._settling - 1, 0)
+        self.settling = max(self.settling - 1, 0)
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
         if chosen is None or not chosen.any():
             return None
@@ -136,7 +134,7 @@ class StandingObjects:
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _standing_objects_kernels.update_ages(begin, end, lanes, pixels, flat, *numbers, *maps)
+            oldest[band] = _frame_kernels.update_ages(begin, end, lanes, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)
@@ -147,10 +145,10 @@ class StandingObjects:
         if self._leftovers is not None:
             self._leftovers &= mask == FOREGROUND
             chosen = self._leftovers & (self.age >= self._ticks(_LEFT_OVER))
-            if self._settling == 0:
+            if self.settling == 0:
                 self._leftovers = None
         if self.frame % self._interval == 0:
-            _standing_objects_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
+            _frame_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
             absorbed = self._oldest * self._tick >= self._absorb
             if absorbed:
                 due = self.age >= math.ceil(self._absorb / self._tick)

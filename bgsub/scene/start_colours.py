@@ -13,12 +13,13 @@ Real-Time Imaging 11(3), 2005: several colours per pixel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import bands_for, copied, cores, in_bands
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 
@@ -37,10 +38,15 @@ class StartBuffer:
     def __init__(self, capacity: int, size: int, dtype: str) -> None:
         self.frames = np.empty((capacity, size), dtype)
         self.count = 0
+        self.lights = np.zeros(capacity, np.int64)  # number of the light in each frame
+        self.references: list[np.ndarray] = []  # sites of the background under each light but the newest
 
     def state(self) -> State:
         """Return the frames so far, copied."""
-        return {"frames": copied(self.frames[: self.count])} if self.count else {}
+        if not self.count:
+            return {}
+        references = {f"light{i}": reference for i, reference in enumerate(self.references)}
+        return {"frames": copied(self.frames[: self.count]), "lights": self.lights.copy(), **references}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the frames do not fit."""
@@ -52,6 +58,8 @@ class StartBuffer:
             raise ParameterError(f"the start must have 1 to {capacity} frames, got {len(frames)}")
         self.count = len(frames)
         self.frames[: self.count] = frames
+        self.lights = array_of(state, "lights", self.lights.shape, "int64", 0, capacity)
+        self.references = [array_of(state, f"light{i}", (None, None), "float32") for i in range(int(self.lights.max()))]
 
     @property
     def is_full(self) -> bool:
@@ -64,6 +72,11 @@ class StartBuffer:
         return self.count + 1 >= self.frames.shape[0]
 
     @property
+    def outdated(self) -> np.ndarray:
+        """Numbers of the frames that were taken under another light than the newest."""
+        return np.flatnonzero(self.lights[: self.count] < len(self.references))
+
+    @property
     def newest(self) -> np.ndarray | None:
         """The last frame, (m,), None before the first."""
         return self.frames[self.count - 1] if self.count else None
@@ -71,23 +84,37 @@ class StartBuffer:
     def add(self, frame: np.ndarray) -> None:
         """Append one flattened frame, (m,)."""
         self.frames[self.count] = frame
+        self.lights[self.count] = len(self.references)
         self.count += 1
 
-    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace every frame except the newest one, (m,), by the result of `change`."""
-        for i in range(self.count - 1):
-            self.frames[i] = change(self.frames[i])
+    def begin_light(self, reference: np.ndarray) -> None:
+        """Note that the next frame has a new light; `reference`: sites of the background under the last one."""
+        self.references.append(reference)
 
-    def fill_in(self, background: np.ndarray, limit: np.ndarray) -> None:
-        """Replace pixels by a background, (m,) float32, where they differ by more than `limit`, (h * w,)."""
-        pixels = self.frames[: self.count].reshape(self.count, limit.size, -1)
-        half = np.float32(0.5 if pixels.dtype == np.uint8 else 0)
-        colours, squares = background.reshape(limit.size, -1), limit * limit
 
-        def fill(begin: int, end: int, _: int) -> None:
-            _start_colours_kernels.fill_in(begin, end, colours, squares, half, pixels)
+class CleanedFrames:
+    """Frames, (n, m), with a background where they differ from it by more than a limit; read in columns."""
 
-        in_bands(fill, limit.size, cores())
+    def __init__(self, frames: np.ndarray, background: np.ndarray, limit: np.ndarray) -> None:
+        """Clean by a background, (m,) float32, where pixels differ by more than `limit`, (h * w,)."""
+        self.shape = frames.shape
+        self._pixels = frames.reshape(len(frames), limit.size, -1)
+        self._colours, self._squares = background.reshape(limit.size, -1), limit * limit
+        self._half = np.float32(0.5 if frames.dtype == np.uint8 else 0)
+
+    def __getitem__(self, key: tuple[slice, Any]) -> np.ndarray:
+        """Return some columns: a range or an array of their numbers."""
+        columns, channels = key[1], self._pixels.shape[2]
+        if isinstance(columns, slice):
+            first, last = columns.start // channels, -(-columns.stop // channels)
+            pixels: Any = np.s_[first:last]
+            chosen: Any = np.s_[columns.start - first * channels : columns.stop - first * channels]
+        else:
+            pixels = columns // channels
+            chosen = channels * np.arange(columns.size) + columns % channels
+        x = np.array(self._pixels[:, pixels], order="C")
+        _start_colours_kernels.fill_in(0, x.shape[1], self._colours[pixels], self._squares[pixels], self._half, x)
+        return x.reshape(len(x), -1)[:, chosen]
 
 
 class StartColours:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bgsub.errors import SinkError, SourceError
 from bgsub.numerics.state import State
-from bgsub.storage.durable_io import replacing
+from bgsub.storage.durable_io import os_errors_as, replacing
 
 _HEADER = "header"
 _NUMBERS = "biuf"  # kinds of data types
@@ -40,10 +40,8 @@ def write_model(path: Path, header: dict[str, Any], state: State) -> None:
     """Write a result of `BackgroundSubtractor.snapshot`; raise SinkError on failure."""
     if not path.name:
         raise SinkError(f"the model cannot be written to {path}: it is a folder")
-    try:
+    with os_errors_as(SinkError, f"the model cannot be written to {path}"):
         write(path, _MODEL, header, state)
-    except OSError as error:
-        raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], State]:
@@ -53,7 +51,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], State]:
 
 def read_model_parameters(path: Path) -> dict[str, Any]:
     """Return the parameters of a model without reading its arrays; raise as `read`."""
-    parameters = read_header(path, _MODEL).get("parameters")
+    parameters = read(path, _MODEL, with_arrays=False)[0].get("parameters")
     if not isinstance(parameters, dict):
         raise SourceError(f"{path} is a damaged bgsub model: it has no parameters")
     return parameters
@@ -67,17 +65,8 @@ def write(path: Path, kind: Kind, header: dict[str, Any], state: State) -> None:
         np.savez(file, **{_HEADER: np.array(text), **arrays})  # type: ignore[arg-type]
 
 
-def read_header(path: Path, kind: Kind) -> dict[str, Any]:
-    """Return the header without reading the arrays; raise as `read`."""
-    return _read(path, kind, with_arrays=False)[0]
-
-
-def read(path: Path, kind: Kind) -> tuple[dict[str, Any], State]:
+def read(path: Path, kind: Kind, *, with_arrays: bool = True) -> tuple[dict[str, Any], State]:
     """Return header and state; raise SourceError for a missing or damaged file, or another kind or version."""
-    return _read(path, kind, with_arrays=True)
-
-
-def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], State]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device may never end
             raise SourceError(f"the {kind.noun} {path} is not a regular file")

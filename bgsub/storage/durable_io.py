@@ -1,16 +1,21 @@
-"""Files that appear whole or not at all and survive a power cut, and the temporary names under which they grow."""
+"""Files that appear whole or not at all and survive a power cut, and files that grow and can be cut back."""
 
 from __future__ import annotations
 
 import errno
+import io
+import json
 import os
+import shutil
+import struct
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from bgsub.errors import OutputError, SinkError
+from bgsub.errors import BgsubError, OutputError, SinkError
 
 DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of the disk, which another input would not avoid."""
@@ -29,15 +34,21 @@ def folder_error(folder: Path, error: OSError) -> SinkError:
 
 
 @contextmanager
-def as_sink_error(path: Path, kind: type[SinkError] = SinkError) -> Iterator[None]:
-    """Turn an OSError of the block into one line of `kind` that names `path`; a disk failure into an `OutputError`."""
+def os_errors_as(kind: type[BgsubError], what: str) -> Iterator[None]:
+    """Turn an OSError of the block into the line ``WHAT: reason``; a disk failure of an output into `OutputError`."""
     try:
         yield
-    except SinkError:
+    except BgsubError:
         raise
     except OSError as error:
-        kind = OutputError if error.errno in DISK_FAILURES else kind
-        raise kind(f"'{path}' cannot be written: {error.strerror or error}") from None
+        if issubclass(kind, SinkError) and error.errno in DISK_FAILURES:
+            kind = OutputError
+        raise kind(f"{what}: {error.strerror or error}") from None
+
+
+def as_sink_error(path: Path, kind: type[SinkError] = SinkError) -> AbstractContextManager[None]:
+    """Turn an OSError of the block into one of `kind` that names `path`, see `os_errors_as`."""
+    return os_errors_as(kind, f"'{path}' cannot be written")
 
 
 # -- names and whole files --------------------------------------------------------------------------------------------
@@ -63,11 +74,7 @@ def remove_partials(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, partial: Path | None = None, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary name, by default `partial_name`, and rename it to `path` if the block succeeds.
-
-    After a power cut, `path` is the old or the new file, whole; after the block it is the new one. With `durable`
-    False, files may be lost or empty after a power cut until they are synced.
-    """
+    """Yield a temporary name and rename it to `path` if the block succeeds; `durable` also syncs the file."""
     partial = partial or partial_name(path)
     unlink(partial)  # a symbolic link there would lead to another file
     try:
@@ -151,3 +158,112 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+_SIZES = struct.Struct("<II")
+
+
+class GrowingFile:
+    """Appends bytes or UTF-8 text without buffering, by default to ``NAME.partial``; SinkError if that fails.
+
+    A file that a checkpoint refers to stays until `remove_partials`: after a kill, outputs can be finished again.
+    """
+
+    def __init__(self, target: Path, path: Path | None = None) -> None:
+        self.path = path or partial_name(target)
+        self._target = target
+        self._file: io.FileIO | None = None
+        self._kept = False  # a checkpoint refers to it
+
+    def append(self, data: bytes | str) -> None:
+        """Write at the end."""
+        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        with as_sink_error(self._target):
+            file = self._opened()
+            while rest:  # a full disk accepts a part and refuses the next
+                rest = rest[file.write(rest) :]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return 0 if self._file is None else self._file.tell()
+
+    def sync(self) -> int:
+        """Sync everything to the disk; return the size in bytes."""
+        if self._file is None:
+            return 0
+        self._kept = True
+        with as_sink_error(self._target):
+            os.fsync(self._file.fileno())
+            sync_folder(self.path.parent)
+            return self.size
+
+    def cut(self, size: int) -> None:
+        """Continue after the first `size` bytes of the existing file and drop the rest."""
+        self.close()
+        with as_sink_error(self._target):
+            with suppress(FileNotFoundError):
+                if self.path.is_symlink():
+                    raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' is a symbolic link")
+                # "ab" would write at the end even after a cut.
+                self._file = self.path.open("r+b", buffering=0)
+            there = 0 if self._file is None else self._file.seek(0, os.SEEK_END)
+            if there < size:
+                self.close()
+                raise SinkError(
+                    f"'{self._target}' cannot be continued: '{self.path}' must have at least {size} bytes, got {there}"
+                )
+            if self._file is not None:
+                self._file.truncate(size)
+                self._file.seek(size)
+
+    def reading(self) -> BinaryIO:
+        """Open the content so far for reading."""
+        with as_sink_error(self._target):
+            return io.BytesIO() if self._file is None else self.path.open("rb")
+
+    def finish(self) -> None:
+        """Give the file its final name."""
+        with as_sink_error(self._target):
+            file, self._file = self._opened(), None
+            file.close()
+            if not self._kept:
+                rename(self.path, self._target)
+                return
+            with replacing(self._target, self.path.with_name(f"{self._target.name}.copy.partial")) as copy:
+                shutil.copyfile(self.path, copy)
+
+    def close(self) -> None:
+        """Close the file, unfinished."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # an earlier call reported the error
+                file.close()
+
+    def remove(self) -> None:
+        """Close the file, and delete it unless a checkpoint refers to it."""
+        self.close()
+        if not self._kept:
+            unlink(self.path)
+
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            unlink(self.path)  # a symbolic link there would lead to another file
+            self._file = self.path.open("wb", buffering=0)
+        return self._file
+
+
+class Journal(GrowingFile):
+    """A sequence of records, each a JSON object and a block of bytes."""
+
+    def add(self, facts: dict[str, Any], data: bytes) -> None:
+        """Append a record."""
+        head = json.dumps(facts, separators=(",", ":")).encode()
+        self.append(_SIZES.pack(len(head), len(data)) + head + data)
+
+    def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield all records."""
+        with self.reading() as file:
+            while head := file.read(_SIZES.size):
+                facts_size, data_size = _SIZES.unpack(head)
+                yield json.loads(file.read(facts_size)), file.read(data_size)

@@ -23,11 +23,7 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 @contextmanager
 def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) -> Iterator[None]:
-    """Keep a file locked; afterwards remove it and the new folders that are empty.
-
-    Where the file system has no locks, as on some network drives, log a warning and run the block without one. Raise
-    SinkError with the text of `refusal` if another process or thread still has the lock after `patience` seconds.
-    """
+    """Keep a file locked, without locks of the system with a warning; SinkError with `refusal` if another has it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     # Any thread may end the block. A soft lock would survive a process that dies.
     lock = filelock.FileLock(path, timeout=patience, thread_local=False, fallback_to_soft=False)
@@ -66,22 +62,16 @@ def _acquire(lock: filelock.BaseFileLock) -> None:
                 raise
 
 
-class Claims:
+class Claims(ExitStack):
     """Lock outputs against other runs until the end of the block, by a hidden lock file beside each."""
 
     def __init__(self) -> None:
-        self._locks = ExitStack()
+        super().__init__()
         self._targets: set[Path] = set()
 
     def take(self, target: Path, refusal: str | None = None) -> None:
         """Lock an output, once; raise SinkError if another run has it."""
         if target not in self._targets:
             text = refusal or f"the output '{target}' is being written by another run"
-            self._locks.enter_context(hold(target.with_name(f".{target.name}.lock"), lambda: text))
+            self.enter_context(hold(target.with_name(f".{target.name}.lock"), lambda: text))
             self._targets.add(target)
-
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._locks.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +34,7 @@ from bgsub.scene.scene_manager import SceneManager
 from bgsub.separation import FOREGROUND, Phase, Separation
 from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
+from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.tracking.tracker import SubspaceTracker
 
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
@@ -273,6 +276,47 @@ class BackgroundSubtractor(OpenCVNames):
         background = self._newest_background()
         assert background is not None
         return Separation(frame, mask, background.copy(), residual, y, result.phase, result.event, probability)
+
+    def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
+        """Learn from the first frames of a video that will be processed from its beginning afterwards.
+
+        The masks need no start phase then, and an object that is there at the beginning and leaves is found from the
+        first frame on. Results that use this are not causal: compare them with other methods that look ahead.
+
+        Parameters
+        ----------
+        frames : iterable of ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
+            The frames as `apply` takes them; at most 500 are used.
+
+        Returns
+        -------
+        bool
+            Whether the model was kept. It is cleared, as by `clear`, if there was no frame, or if most of the picture
+            moves all the time, such as leaves, so that the background is not known.
+
+        Raises
+        ------
+        ParameterError
+            As `apply`; the model of the frames before is ready for use then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import BackgroundSubtractor
+        >>> frames = np.random.default_rng(0).integers(90, 110, (60, 48, 64), np.uint8)
+        >>> subtractor = BackgroundSubtractor()
+        >>> subtractor.rehearse(frames), subtractor.phase
+        (True, 'tracking')
+        >>> masks = [subtractor.apply(frame) for frame in frames]
+        """
+        try:
+            for frame in islice(frames, LONGEST):
+                self.apply(frame)
+        finally:
+            is_known = self._scenes is not None and bool(self._scenes.rewind())
+            if not is_known:
+                self.clear()
+        return is_known
 
     def _take(self, image: np.ndarray) -> tuple[FrameFormat, np.ndarray]:
         """Return the next frame, checked, and the format of the frames, a new one if it changed."""

@@ -82,11 +82,7 @@ class Person:
         self._coat = bool(rng.random() < 0.3)
         self._bag = bool(rng.random() < 0.45)
         self._folds = Mottle(rng, 0.11)
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """Largest extent to either side and upwards in metres."""
-        return 0.62 * self.height / 1.75, 1.03 * self.height
+        self.reach = 0.62 * self.height / 1.75, 1.03 * self.height  # to either side and upwards in metres
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
         """Paint the person, feet at (0, 0), y up in metres, after `distance` metres.
@@ -184,12 +180,12 @@ _PAINT = [
     (168, 38, 34), (112, 114, 116), (150, 146, 138), (32, 62, 118), (226, 226, 222), (34, 36, 40),
     (44, 92, 74), (206, 160, 54),
 ]  # fmt: skip
-# Outline of the cabin as (along, up) in metres for a car that drives to the right.
-_CABINS = {
-    "saloon": [(-1.35, 0.86), (-0.80, 1.40), (0.35, 1.42), (1.05, 0.88)],
-    "estate": [(-2.00, 0.86), (-1.80, 1.42), (0.35, 1.46), (1.10, 0.88)],
-    "van": [(-2.12, 0.86), (-2.08, 1.90), (0.90, 1.92), (1.55, 0.95)],
-}
+# Outline of the cabin as (along, up) in metres for a car that drives to the right: saloon, estate, van.
+_CABINS = [
+    [(-1.35, 0.86), (-0.80, 1.40), (0.35, 1.42), (1.05, 0.88)],
+    [(-2.00, 0.86), (-1.80, 1.42), (0.35, 1.46), (1.10, 0.88)],
+    [(-2.12, 0.86), (-2.08, 1.90), (0.90, 1.92), (1.55, 0.95)],
+]
 
 
 class Car:
@@ -200,16 +196,11 @@ class Car:
 
     def __init__(self, *key: int) -> None:
         rng = generator(*key, 12)
-        kind = ("saloon", "estate", "van")[rng.choice(3, p=[0.45, 0.35, 0.2])]
-        self._cabin = _CABINS[kind]
+        self._cabin = _CABINS[rng.choice(3, p=[0.45, 0.35, 0.2])]
         self.height = max(p[1] for p in self._cabin)
         self._paint = bgr(*_PAINT[rng.integers(len(_PAINT))])
         self._glass = bgr(58, 70, 82) * np.float32(rng.uniform(0.8, 1.5))
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """Largest extent to either side and upwards in metres."""
-        return self.half_length + 0.12, self.height + 0.1
+        self.reach = self.half_length + 0.12, self.height + 0.1
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
         """Paint the car, wheels on y = 0, turned by the distance; see `Person.draw`."""
@@ -225,8 +216,12 @@ class Car:
         canvas.shade(np.abs(y - np.float32(0.30)) - np.float32(0.07), bgr(40, 40, 42), 0.8)
         canvas.shade(ellipse(x, y, (2.0, 0.66), (0.12, 0.07)), bgr(244, 240, 220))
         canvas.shade(ellipse(x, y, (-2.06, 0.72), (0.09, 0.1)), bgr(190, 30, 26))
+        turn = distance / 0.33
         for axle in (-1.32, 1.32):
-            self._wheel(canvas, x, y, axle, distance)
+            canvas.paint(ellipse(x, y, (axle, 0.32), (0.33, 0.33)), bgr(26, 26, 28))
+            canvas.paint(ellipse(x, y, (axle, 0.32), (0.19, 0.19)), bgr(150, 150, 152))
+            spoke = (axle + 0.1 * math.cos(turn), 0.32 - 0.1 * math.sin(turn))
+            canvas.paint(ellipse(x, y, spoke, (0.06, 0.06)), bgr(70, 70, 74))
 
     def _windows(self, canvas: Canvas, x: np.ndarray, y: np.ndarray) -> None:
         """Paint the windows between the pillars, brighter where they reflect the sky."""
@@ -240,15 +235,6 @@ class Car:
         ) - np.float32(0.045)
         mirror = np.clip((y - np.float32(0.9)) * np.float32(1.6) + x * np.float32(0.15), 0, 1)[..., np.newaxis]
         canvas.shade(np.maximum(glass, -pillars), self._glass * (np.float32(0.6) + mirror))
-
-    @staticmethod
-    def _wheel(canvas: Canvas, x: np.ndarray, y: np.ndarray, axle: float, distance: float) -> None:
-        centre = (axle, 0.32)
-        canvas.paint(ellipse(x, y, centre, (0.33, 0.33)), bgr(26, 26, 28))
-        canvas.paint(ellipse(x, y, centre, (0.19, 0.19)), bgr(150, 150, 152))
-        turn = distance / 0.33
-        spoke = (axle + 0.1 * math.cos(turn), 0.32 - 0.1 * math.sin(turn))
-        canvas.paint(ellipse(x, y, spoke, (0.06, 0.06)), bgr(70, 70, 74))
 
 
 Mover = Person | Car

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from bgsub.synthetic._foliage import Foliage
 from bgsub.synthetic._movers import Car, Presence
-from bgsub.synthetic._shapes import Canvas, capsule, convex
+from bgsub.synthetic._shapes import Canvas, Foliage, capsule, convex
 from bgsub.synthetic._stage import Camera, Light, Picture, mix
 
 _LONGEST = 2.6  # metres, of a shadow under lamps
@@ -29,7 +28,7 @@ class Sheet:
     def cast(self, present: list[Presence]) -> None:
         """Darken the ground by the shadows of all movers."""
         for one in present:
-            shadows(self.shade, self._camera, self._picture, self._weights, one)
+            self._cast(one)
         self.radiance *= (1 - self.shade)[..., np.newaxis]
 
     def lay(self, plant: Foliage, colour: np.ndarray, alpha: np.ndarray) -> None:
@@ -71,36 +70,36 @@ class Sheet:
         self.cover[box] += alpha * (1 - self.cover[box])
         self.owner[box][alpha > 0.5] = self._entered
 
-
-def shadows(shade: np.ndarray, camera: Camera, picture: Picture, weights: tuple[float, ...], one: Presence) -> None:
-    """Add a mover's shadow, one per light, to `shade`, (h, w), the missing share of the light on the ground."""
-    lit = [j for j, w in enumerate(weights) if w and (picture.lights[j].points or picture.lights[j].towards)]
-    tips = {j: _tip(picture.lights[j], one, camera.floor) for j in lit}
-    reach = 0.5 + (Car.half_length if isinstance(one.mover, Car) else 0.4)
-    xs = [one.x, *(tip[0] for tip in tips.values())]
-    zs = [one.z, *(tip[1] for tip in tips.values())]
-    near, far = max(min(zs) - reach, 0.5), max(zs) + reach
-    corners = [camera.foot(x, z) for x in (min(xs) - reach, max(xs) + reach) for z in (near, far)]
-    left, right = max(math.floor(min(c[0] for c in corners)), 0), math.ceil(max(c[0] for c in corners))
-    top, bottom = max(math.floor(min(c[1] for c in corners)), 0), math.ceil(max(c[1] for c in corners))
-    box = (slice(top, min(bottom, camera.height)), slice(left, min(right, camera.width)))
-    ground = picture.ground[box]
-    if not ground.any():
-        return
-    rows, columns = np.arange(*box[0].indices(camera.height)), np.arange(*box[1].indices(camera.width))
-    z = (camera.focal * camera.floor / np.maximum(rows + 0.5 - camera.centre[1], 1e-3)).astype(np.float32)
-    gz = np.broadcast_to(z[:, np.newaxis], ground.shape)
-    gx = ((columns + 0.5 - camera.centre[0]) / camera.focal).astype(np.float32) * gz
-    arriving = picture.irradiance[(slice(None), *box)]
-    missing = np.zeros(ground.shape, np.float32)
-    for j, tip in tips.items():
-        missing += arriving[j] * np.float32(weights[j]) * _umbra(gx, gz, picture.lights[j], one, tip)
-    # the feet also block the even light
-    heel, toe = (one.x - 0.18, one.z), (one.x + 0.18, one.z)
-    contact = np.clip(np.float32(1) - capsule(gx, gz, heel, toe, (0, 0)) / np.float32(0.32), 0, 1)
-    total = np.maximum(mix(arriving, weights), np.float32(1e-6))
-    lost = np.minimum(missing / total + np.float32(0.35) * contact, np.float32(0.9)) * ground
-    shade[box] += lost * (1 - shade[box])
+    def _cast(self, one: Presence) -> None:
+        """Add a mover's shadow, one per light, to the missing share of the light on the ground."""
+        camera, picture, weights = self._camera, self._picture, self._weights
+        lit = [j for j, w in enumerate(weights) if w and (picture.lights[j].points or picture.lights[j].towards)]
+        tips = {j: _tip(picture.lights[j], one, camera.floor) for j in lit}
+        reach = 0.5 + (Car.half_length if isinstance(one.mover, Car) else 0.4)
+        xs = [one.x, *(tip[0] for tip in tips.values())]
+        zs = [one.z, *(tip[1] for tip in tips.values())]
+        near, far = max(min(zs) - reach, 0.5), max(zs) + reach
+        corners = [camera.foot(x, z) for x in (min(xs) - reach, max(xs) + reach) for z in (near, far)]
+        left, right = max(math.floor(min(c[0] for c in corners)), 0), math.ceil(max(c[0] for c in corners))
+        top, bottom = max(math.floor(min(c[1] for c in corners)), 0), math.ceil(max(c[1] for c in corners))
+        box = (slice(top, min(bottom, camera.height)), slice(left, min(right, camera.width)))
+        ground = picture.ground[box]
+        if not ground.any():
+            return
+        rows, columns = np.arange(*box[0].indices(camera.height)), np.arange(*box[1].indices(camera.width))
+        z = (camera.focal * camera.floor / np.maximum(rows + 0.5 - camera.centre[1], 1e-3)).astype(np.float32)
+        gz = np.broadcast_to(z[:, np.newaxis], ground.shape)
+        gx = ((columns + 0.5 - camera.centre[0]) / camera.focal).astype(np.float32) * gz
+        arriving = picture.irradiance[(slice(None), *box)]
+        missing = np.zeros(ground.shape, np.float32)
+        for j, tip in tips.items():
+            missing += arriving[j] * np.float32(weights[j]) * _umbra(gx, gz, picture.lights[j], one, tip)
+        # the feet also block the even light
+        heel, toe = (one.x - 0.18, one.z), (one.x + 0.18, one.z)
+        contact = np.clip(np.float32(1) - capsule(gx, gz, heel, toe, (0, 0)) / np.float32(0.32), 0, 1)
+        total = np.maximum(mix(arriving, weights), np.float32(1e-6))
+        lost = np.minimum(missing / total + np.float32(0.35) * contact, np.float32(0.9)) * ground
+        self.shade[box] += lost * (1 - self.shade[box])
 
 
 def _tip(light: Light, one: Presence, floor: float) -> tuple[float, float]:

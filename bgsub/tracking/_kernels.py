@@ -185,7 +185,7 @@ def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-unt
     return cost
 
 
-@kernel
+@part
 def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
     """Replace the leading rows of `stack` by T, (n_new, n_rows) float32, times all its rows, in place, in one pass."""
     n_new = T.shape[0]

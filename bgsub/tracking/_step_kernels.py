@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.tracking._kernels import solve_spd
+from bgsub.tracking._kernels import solve_spd, transform_rows
 
 
-@kernel
+@part
 def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type: ignore[no-untyped-def]
     """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken.
 
@@ -115,6 +115,21 @@ def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-
 
 
 @kernel
+def deferred_step(products, C, y, w, cost, in_span, floor, armijo, T, out, N, g, stack, e, weights, work):  # type: ignore[no-untyped-def]
+    """Try `full_step`, defer it by `compose` and step the subset; return the result of `compose`, -1 if not taken.
+
+    `stack` (k + 1, s): the basis on the subset; `e`, `weights` (s,): influence there, and its weights.
+    """
+    if not full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):
+        return -1.0
+    row = stack[len(stack) - 1]
+    for i in range(row.size):
+        row[i] = weights[i] * e[i]
+    transform_rows(stack, T.astype(np.float32), work)
+    return compose(N, T, g)
+
+
+@part
 def compose(N, T, g):  # type: ignore[no-untyped-def]
     """Add a step (M', h), (k, k + 1): ``N <- N M``, ``g = N^-T h``; return the largest entry of N and its inverse."""
     k = N.shape[0]

@@ -3,7 +3,7 @@
 Entries come in blocks, and each frame visits one of every `period` blocks. The basis is ``U = (V + D(e) G) N``: V is
 the tall matrix, e holds for every block the influence at its last visit, and row i of G is the pending step of the
 blocks of number i. A step ``U_new = U M + e h'``, with the e of the visited blocks, changes only the small matrices N
-and G; the tall rank-one term waits for the next visit (`bgsub.scene._engine_kernels.sweep`).
+and G; the tall rank-one term waits for the next visit (`bgsub.scene._frame_kernels.sweep`).
 """
 
 from __future__ import annotations
@@ -55,13 +55,19 @@ class Sweep(NamedTuple):
 class Basis:
     """The rows U', Q' and e', `stack` (2 k + 2, >= m) float32, of the tracker, ``U = (V + D(e) G) N``."""
 
-    def __init__(self, components: np.ndarray) -> None:
-        self.k, self.m = components.shape
-        self.stack = _aligned_rows(2 * self.k + 2, self.m)
-        self.stack[: self.k, : self.m] = components
+    def __init__(self, k: int, m: int) -> None:
+        self.k, self.m = k, m
+        self.stack = _aligned_rows(2 * k + 2, m)  # takes memory where it is written
         self.deferred = DeferredStep(self.k)
         self.newest = -1
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
+
+    @classmethod
+    def of(cls, components: np.ndarray) -> Basis:
+        """Return the basis with the rows `components`, (k, m)."""
+        basis = cls(*components.shape)
+        basis.stack[: basis.k, : basis.m] = components
+        return basis
 
     def state(self, rows: int) -> State:
         """Return a copy of the state; `rows` rows of the stack are in use, the last of them is e."""
@@ -81,7 +87,7 @@ class Basis:
         block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64", -1, WHOLE))
         if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and -1 <= newest < len(G)):
             raise ParameterError(f"the saved basis does not fit rank {k}: {stack.shape}, {G.shape}, block {block}")
-        basis = cls(stack[:k])
+        basis = cls.of(stack[:k])
         basis.stack[: len(stack), : basis.m] = stack
         basis.deferred = DeferredStep(k, len(G), block)
         basis.deferred.N, basis.deferred.G = array_of(state, "N", (k, k), "float64"), G
@@ -139,15 +145,18 @@ class Basis:
     def step(self, T: np.ndarray) -> None:
         """Replace U' (and an empty Q') by T times ``[U' e']``, T (k + r, k + 1); defer it after a pass if r is 0."""
         if self.newest >= 0 and len(T) == self.k:
-            skew = self.deferred.compose(T)
-            self.newest = -1
-            if skew > _SKEWED:
-                self.carry_out()
+            self.stepped(self.deferred.compose(T))
             return
         if len(T) > self.k:
             self.settle()
         self.transform(np.column_stack([T[:, : self.k] @ self.deferred.N.T, T[:, self.k]]))
         self.deferred, self.newest = DeferredStep(self.k), -1
+
+    def stepped(self, skew: float) -> None:
+        """Note a deferred step, given the largest entry of N and of its inverse."""
+        self.newest = -1
+        if skew > _SKEWED:
+            self.carry_out()
 
     # -- immediate changes ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,9 @@ each pixel is a small robust regression. O(m n k^2) with one pass over the frame
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any, TypeVar
+
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
@@ -19,6 +22,7 @@ _ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at mos
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain
+SUBSET_WORK = 3_000_000  # entries of the batch that take as long as a fit to the subset
 _VALIDATED = 8  # the cross-validation uses one of so many entries
 _PASSES = 0.8  # largest share of the cost that the directions may leave
 _BLACK = 1e-9  # of full scale, below which float32 cannot square the values
@@ -29,6 +33,10 @@ _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any resid
 _RIDGE = np.float32(1.0 + 1e-5)
 _LEAST_PIVOT = np.float32(1e-20)
 _REACH = 0.5  # share of a scale below which residuals make a reweighting unnecessary
+_PART = 64 * BLOCK  # pixels between two pauses
+
+T = TypeVar("T")
+Parts = Generator[int, None, T]  # yields the work done, in entries of the batch, and returns the result
 
 
 def batch_start(
@@ -37,11 +45,33 @@ def batch_start(
     """Fit a subspace to the first frames X, (n, m); return orthonormal rows U, (k, m), and Y, (n, k): ``X ~ Y U``."""
     # The products are small: several BLAS threads gain nothing, and on busy cores wait for each other for seconds.
     with one_blas_thread():
-        Y = subset_coefficients(sample_of(X, index, scale), rank, surrogate)
-        mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
-        U = np.empty((Y.shape[1], X.shape[1]), np.float32)
-        fit_rows(X, np.float32(scale), Y.astype(np.float32), surrogate, mus, U, cores())
-        return orthonormalise(U, Y, rank)
+        U = np.empty((rank, X.shape[1]), np.float32)
+        return U, result_of(batch_start_in_parts(X, scale, surrogate, index, U))
+
+
+def batch_start_in_parts(
+    X: Any, scale: float, surrogate: Surrogate, index: np.ndarray, U: np.ndarray
+) -> Parts[np.ndarray]:
+    """Do `batch_start` with pauses: write U, (k, m), and return Y; X needs its shape and columns only."""
+    n, m = X.shape
+    Y = subset_coefficients(sample_of(X, index, scale), len(U), surrogate)
+    yield SUBSET_WORK
+    mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
+    rows = U[: Y.shape[1]]
+    for begin in range(0, m, _PART):
+        end = min(begin + _PART, m)
+        fit_rows(X, np.float32(scale), Y.astype(np.float32), surrogate, mus, rows, cores(), begin, end)
+        yield n * (end - begin)
+    return (yield from orthonormalise(U, Y))
+
+
+def result_of(parts: Parts[T]) -> T:
+    """Return the result of parts, done without a pause."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            return end.value
 
 
 def scaled_start(
@@ -62,15 +92,17 @@ def scaled_start(
 
 
 def fit_rows(
-    X: np.ndarray,
+    X: Any,
     scale: np.float32,
     Y: np.ndarray,
     surrogate: Surrogate,
     mus: np.ndarray,
     U: np.ndarray,
     threads: int = 1,
+    first_pixel: int = 0,
+    last_pixel: int | None = None,
 ) -> None:
-    """Write the row of U of each pixel, fitted to its history given the coefficients, into `U`, (k, m) float32."""
+    """Write the row of U of some pixels, fitted to its history given the coefficients, into `U`, (k, m) float32."""
     # a block of pixels begins with the first mu near any of its residuals: this halves the solves and changes the
     # low-rank part by hundredths of a grey level
     # with one BLAS thread the result does not depend on `threads`
@@ -81,8 +113,8 @@ def fit_rows(
     reach = np.array([_REACH * surrogate.at_mu(mu).scale for mu in mus[:-1].tolist()] + [0.0])
 
     def fit(begin: int, end: int, _: int) -> None:
-        for first in range(begin, end, BLOCK):
-            x = np.multiply(X[:, first : min(first + BLOCK, end)], scale, dtype=np.float32)
+        for first in range(first_pixel + begin, first_pixel + end, BLOCK):
+            x = np.multiply(X[:, first : min(first + BLOCK, first_pixel + end)], scale, dtype=np.float32)
             low_rank, omega, weighted = np.empty((3, *x.shape), np.float32)
             u = start @ x
             largest = float(np.abs(np.subtract(x, Y @ u, out=omega)).max())
@@ -92,7 +124,7 @@ def fit_rows(
                 u += _solved(products @ omega, y @ weighted)
             U[:, first : first + x.shape[1]] = u
 
-    in_bands(fit, X.shape[1], threads, BLOCK)
+    in_bands(fit, (U.shape[1] if last_pixel is None else last_pixel) - first_pixel, threads, BLOCK)
 
 
 def _solved(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -119,9 +151,12 @@ def _solved(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
     return right
 
 
-def sample_of(X: np.ndarray, index: np.ndarray, scale: float) -> np.ndarray:
+def sample_of(X: Any, index: np.ndarray, scale: float) -> np.ndarray:
     """Return some entries of the frames, (n, s) float32 in [0, 1]; values near black become 0."""
-    sample = X[:, index].astype(np.float32) * np.float32(scale)
+    return _blackened(X[:, index].astype(np.float32) * np.float32(scale))
+
+
+def _blackened(sample: np.ndarray) -> np.ndarray:
     sample[np.abs(sample) < _BLACK] = 0
     return sample
 
@@ -136,7 +171,7 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     still = fit(sample, 1, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
     if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
-        inliers = still + surrogate.influence(deviation).astype(np.float32)
+        inliers = _blackened(still + surrogate.influence(deviation).astype(np.float32))
         model = fit(inliers, rank, surrogate, surrogate.mu, _ALTERNATIONS)
     else:
         model = fit(sample, rank, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL)
@@ -164,12 +199,11 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
     half = len(sample) // 2
     if rank == 1 or min(half, sample.shape[1]) < 2 * rank:
         return rank > 1
-    with one_blas_thread():
-        for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
-            fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
-            still, moving = (model._cross_validation_cost(other) for model in fits)
-            if moving >= _PASSES * still:
-                return False
+    for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
+        fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
+        still, moving = (model._cross_validation_cost(other) for model in fits)
+        if moving >= _PASSES * still:
+            return False
     return True
 
 
@@ -178,25 +212,32 @@ def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
     return surrogate.widened(max(_FIRST_SCALE, scale)).mu
 
 
-def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients."""
+def orthonormalise(V: np.ndarray, Y: np.ndarray) -> Parts[np.ndarray]:
+    """Replace the first q rows U of V, (k, m), by k orthonormal ones; return Z with ``Z V = Y U``; Y is (n, q).
+
+    The rows are sorted by the energy of the coefficients.
+    """
     # arbitrary rows fill up directions that the frames lack, as in a still or an all-black start
+    (rank, m), U = V.shape, V[: Y.shape[1]]
     values, vectors = np.linalg.eigh(gram_in_double(U))
+    yield m
     keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
     whiten = vectors[:, keep] / np.sqrt(values[keep])
     Z = Y @ vectors[:, keep] * np.sqrt(values[keep])
     rotation = np.linalg.svd(Z, full_matrices=True)[2]
     Z = Z @ rotation.T
     known = Z.shape[1]
-    V = np.empty((rank, U.shape[1]), np.float32)
     transform_in_double(rotation @ whiten.T, U, V[:known])
+    yield m
     # orthonormalise again: whitening by the Gram matrix loses half of the digits
     if known < rank:
-        V[known:] = np.random.default_rng(0).standard_normal((rank - known, U.shape[1]), np.float32)
-        V[known:] /= np.float32(np.sqrt(U.shape[1]))
+        V[known:] = np.random.default_rng(0).standard_normal((rank - known, m), np.float32)
+        V[known:] /= np.float32(np.sqrt(m))
         Z = np.hstack([Z, np.zeros((Z.shape[0], rank - known))])
         Z = cholesky_qr(V, Z)  # far from orthonormal: the first pass rounds more than the second
-    return V, cholesky_qr(V, Z)
+    Z = cholesky_qr(V, Z)
+    yield 2 * m
+    return Z
 
 
 def cholesky_qr(V: np.ndarray, Z: np.ndarray) -> np.ndarray:

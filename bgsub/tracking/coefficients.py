@@ -15,7 +15,7 @@ from bgsub.tracking.batch_start import first_mu
 from bgsub.tracking.step import DeferredStep
 
 _ITERATIONS = 15
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-4
 _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, from which a second fit is tried
 _UNKNOWN = 1e3  # larger than any low-rank part of an image
@@ -71,6 +71,10 @@ class PixelSubset:
         """Step as the whole basis, by T (k, k + 1); `weights`, (s,) float32, are those of e, None for one."""
         np.multiply(fit.influence, 1 if weights is None else weights, out=self._stack[self._k])
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
+
+    def stepped(self, fit: Fit, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return what a step changes and needs here, see `bgsub.tracking._step_kernels.deferred_step`."""
+        return self._stack, fit.influence, weights, self._block
 
     def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""

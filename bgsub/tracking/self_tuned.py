@@ -184,7 +184,7 @@ class SelfTunedSubspace:
         C = turn @ self._C @ turn.T
         if change > 0:
             rows[k], C[k, k] = search.spare, search.strength
-        basis, none = Basis(rows), np.zeros((0, len(turn)))
+        basis, none = Basis.of(rows), np.zeros((0, len(turn)))
         basis.stack[len(turn) : 2 * len(turn), :m] = velocity
         other = SelfTunedSubspace(
             basis, self._surrogate, self._index, none, None, self._has_own_scales, RankSearch(basis, search.most)

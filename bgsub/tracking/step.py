@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.grassmann import small_rank_one_update, small_rotation
-from bgsub.tracking import _step_kernels
 
 IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
@@ -29,9 +28,18 @@ class DeferredStep:
         self.N, self.G = np.eye(k), np.zeros((period, k))
         self.block, self.turn = block, 0
 
+    @property
+    def newest(self) -> tuple[np.ndarray, np.ndarray]:
+        """N, and the row of G of the newest visit."""
+        return self.N, self.G[self.turn]
+
     def compose(self, T: np.ndarray) -> float:
         """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
-        return float(_step_kernels.compose(self.N, np.ascontiguousarray(T), self.G[self.turn]))
+        # the usual step does this in `bgsub.tracking._step_kernels.compose`
+        self.N[:] = self.N @ T[:, :-1].T
+        inverse = np.linalg.inv(self.N)
+        self.G[self.turn] = inverse.T @ T[:, -1]
+        return float(max(np.abs(self.N).max(), np.abs(inverse).max()))
 
     def rotate(self, L: np.ndarray) -> None:
         """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""

@@ -123,11 +123,19 @@ class Subspace:
             return False
         k = self.basis.k
         y, T, objective = influence.fit.y.copy(), np.empty((k, k + 1)), np.empty(2)
-        limits = IN_SPAN, FLOOR, ARMIJO
-        if not _step_kernels.full_step(influence.products, self._C, y, w, influence.cost, *limits, T, objective):
+        step = influence.products, self._C, y, w, influence.cost, IN_SPAN, FLOOR, ARMIJO, T, objective
+        if self.basis.newest >= 0 and influence.weights is not None:
+            skew = _step_kernels.deferred_step(
+                *step, *self.basis.deferred.newest, *self._subset.stepped(influence.fit, influence.weights)
+            )
+            if skew < 0:
+                return False
+            self.basis.stepped(skew)
+        elif _step_kernels.full_step(*step):
+            self._subset.step(T, influence.fit, influence.weights)
+            self.basis.step(T)
+        else:
             return False
-        self._subset.step(T, influence.fit, influence.weights)
-        self.basis.step(T)
         self.y = y
         self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
         return True

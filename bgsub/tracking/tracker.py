@@ -292,10 +292,14 @@ class SubspaceTracker:
             )
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
-        basis = Basis(components)
+        basis = Basis.of(components)
         if not (basis.is_orthonormal() and np.isfinite(moments).all()):
             raise ParameterError("components must be orthonormal and coefficients finite")
-        self._model = self._modelled(basis, moments)
+        return self.begin(basis, moments)
+
+    def begin(self, basis: Basis, coefficients: np.ndarray) -> SubspaceTracker:
+        """Start from an orthonormal basis and past coefficients, (n, k), without a check; see `initialise`."""
+        self._model = self._modelled(basis, coefficients)
         return self
 
     def _modelled(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:

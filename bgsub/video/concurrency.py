@@ -14,10 +14,9 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """A bounded first-in first-out queue with one end: closed, failed or cancelled.
+    """A bounded queue with one end: closed, failed or cancelled; the receiver iterates.
 
-    The receiver iterates. The queue holds at most `size` items: with `drop_oldest` a new item replaces the oldest,
-    which is counted in `dropped`; otherwise the sender waits.
+    With `drop_oldest` a new item replaces the oldest of `size`, counted in `dropped`; otherwise the sender waits.
     """
 
     def __init__(self, size: int, *, drop_oldest: bool = False) -> None:

@@ -21,17 +21,15 @@ ANNOTATED = ("overlay", "contours", "panel", "boxes")
 
 STILL = "background-image"
 
-VIDEO_ENDINGS = (".mkv", ".avi", ".mp4", ".m4v", ".mov", ".webm")
+VIDEO_ENDINGS = (".mkv", ".mp4", ".m4v", ".mov")
 IMAGE_ENDINGS = (".png", ".jpg", ".tif", ".webp")
 ARRAY_ENDINGS = (".npz",)
 ENDINGS = VIDEO_ENDINGS + IMAGE_ENDINGS + ARRAY_ENDINGS
-RAW_ENDING = ".raw"  # raw frames, on standard output only
-STREAM_ENDINGS = (".mkv", RAW_ENDING)  # on standard output
 STILL_ENDINGS = (".png", ".jpg", ".tif")
-ALPHA_VIDEO_ENDINGS = (".mkv", ".mov", ".webm")
+ALPHA_VIDEO_ENDINGS = (".mkv", ".mov")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
-EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "coco": "objects.json", "html": "summary.html"}
+EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "html": "summary.html"}
 """File names by format of events."""
 
 FIELDS = ("view", "source", "date", "time")
@@ -40,27 +38,19 @@ DEFAULT_NAME = "{view}"
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One output.
-
-    Attributes
-    ----------
-    view : str
-        One of `VIEWS`, or `STILL`.
-    ending : str or None
-        Ending of the file or of the images, with its dot; if None, it depends on the source.
-    """
+    """One output: a view, or `STILL`, and the ending of its file or images; None if it depends on the source."""
 
     view: str
     ending: str | None = None
 
     @property
     def kind(self) -> str | None:
-        """One of video, images, array, still, raw; None if it depends on the source."""
+        """One of video, images, array, still; None if it depends on the source."""
         if self.view == STILL:
             return "still"
         if self.ending is None:
             return None
-        kinds = (("video", VIDEO_ENDINGS), ("images", IMAGE_ENDINGS), ("array", ARRAY_ENDINGS), ("raw", (RAW_ENDING,)))
+        kinds = (("video", VIDEO_ENDINGS), ("images", IMAGE_ENDINGS), ("array", ARRAY_ENDINGS))
         return next(kind for kind, endings in kinds if self.ending in endings)
 
     def __str__(self) -> str:
@@ -91,7 +81,7 @@ def parse_output(text: str) -> OutputSpec:
         return OutputSpec(view, ".png" if view == STILL else None)
     ending = f".{ending.lower()}"
     allowed = allowed_endings(view)
-    if ending in allowed or (ending == RAW_ENDING and view != STILL):
+    if ending in allowed:
         return OutputSpec(view, ending)
     why = {"mask": ", which blurs the labels", "cutout": ", which has no alpha channel"}.get(view)
     if why is None or ending not in ENDINGS:
@@ -113,21 +103,10 @@ def check_name(template: str) -> None:
 
 
 def expand_name(template: str, *, view: str, source: str, started: datetime) -> Path:
-    """Return the file name of a template, relative to the output folder and without ending.
+    """Return the file name of a template such as ``{source}/{view}``, relative to the output folder and without ending.
 
-    Parameters
-    ----------
-    template : str
-        With the fields ``{view}``, ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959); may name folders.
-    view, source : str
-        Values of the fields; characters of `source` other than letters, digits, ``.``, ``_`` and ``-`` become ``-``.
-    started : datetime
-        Start of the run.
-
-    Raises
-    ------
-    ParameterError
-        If a field is unknown, or the template leads out of the output folder.
+    Other fields are ``{date}`` (2026-01-31) and ``{time}`` (235959). ParameterError if a field is unknown, or the
+    template leads out of the output folder.
     """
     try:
         parts = list(string.Formatter().parse(template))

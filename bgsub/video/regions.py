@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -188,10 +188,7 @@ class Regions(Sequence[Region]):
 
     def __init__(self, regions: Iterable[Region | str]) -> None:
         parsed = [parse_region(region) if isinstance(region, str) else region for region in regions]
-        self._regions = tuple(
-            Region(region.name or f"region{number}", region.kind, region.points, region.path)
-            for number, region in enumerate(parsed, 1)
-        )
+        self._regions = tuple(replace(one, name=one.name or f"region{n}") for n, one in enumerate(parsed, 1))
         if not self._regions:
             raise ParameterError("regions must be at least one, got none")
         for number, name in enumerate(self.names):
@@ -208,9 +205,6 @@ class Regions(Sequence[Region]):
 
     def __getitem__(self, index: Any) -> Any:
         return self._regions[index]
-
-    def __iter__(self) -> Iterator[Region]:
-        return iter(self._regions)
 
     def masks(self, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Return the mask, (h, w) bool, of each region by name, for frames of a shape.

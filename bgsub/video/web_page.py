@@ -31,22 +31,18 @@ def _templates() -> Environment:
     environment = Environment(
         loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["data_uri"] = _data_uri
+    environment.filters["data_uri"] = lambda jpeg: f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"
     return environment
 
 
-def _data_uri(jpeg: bytes) -> str:
-    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"
-
-
-def shrunk(image: np.ndarray, longest: int) -> np.ndarray:
-    """Return an image, (h, w) or (h, w, 3) uint8, reduced to `longest` pixels on its larger side if that is larger."""
+def shrunk(image: np.ndarray, longest: float, how: int = cv2.INTER_AREA) -> np.ndarray:
+    """Return an image, (h, w) or (h, w, 3), reduced to `longest` pixels on its larger side if that is larger."""
     height, width = image.shape[:2]
     scale = longest / max(height, width)
     if scale >= 1:
         return image
     size = max(1, round(width * scale)), max(1, round(height * scale))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return cv2.resize(image, size, interpolation=how)
 
 
 def jpeg_of(image: np.ndarray, quality: int = 95) -> bytes:

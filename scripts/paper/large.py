@@ -96,10 +96,7 @@ def parse(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def in_child(threads: int, function: Any, *arguments: Any) -> Any:
     """Call a function in another process with `threads` threads; OutputError if it dies."""
-    with (
-        timing.threads_of_children(threads),
-        ProcessPoolExecutor(1, get_context("spawn")) as pool,
-    ):
+    with timing.threads_of_children(threads), ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(function, *arguments).result()
         except BrokenProcessPool:

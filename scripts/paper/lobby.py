@@ -171,10 +171,7 @@ def draw_strips(material: Material, people: People, shown: dict[Variant, Track],
     count = len(material.frames)
     lamp = next((begin for begin, _ in material.switches if begin > start), (start + count) // 2)
     known = sorted(i for i, boxes in people.items() if i >= start and len(boxes))[: len(BEFORE)]
-    numbers = {
-        "people": known or pictured(BEFORE, lamp, start, count),
-        "lamp": pictured(AROUND, lamp, start, count),
-    }
+    numbers = {"people": known or pictured(BEFORE, lamp, start, count), "lamp": pictured(AROUND, lamp, start, count)}
     for name, at in numbers.items():
         save(strip(material, tracked, at, start, lamp), stem.with_name(f"{stem.name}_{name}.png"))
 

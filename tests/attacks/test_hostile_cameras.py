@@ -170,37 +170,27 @@ FLOODS = {
     "part of -1 bytes": (GOOD + part(JPEGS[0], -1), ZEROS),
     "part without end": (GOOD + b"--frame\r\nContent-Type: image/jpeg\r\n\r\n" + JPEGS[0][:-2], ONES),
     "part header without end": (GOOD + b"--frame\r\n", b"X: y\r\n" * 10000),
-    "boundary without end": (GOOD + b"--", b"a" * (1 << 20)),
     "JPEG without end": (HEAD + b"image/jpeg\r\n\r\n" + JPEGS[0] + JPEGS[1][:-2], ONES),
-    "answer of 2 GB": (OK + b"Content-Length: 2147483647\r\n\r\n" + JPEGS[0][:-2], ONES),
     "recording of 8 EB": (MP4 + struct.pack(">I4s", 2**31, b"ftyp") + b"isom", ZEROS),
     "chunk of 2^60": (CHUNKED + b"1000000000000000\r\n", ONES),
     "status without end": (b"HTTP/1.1 200 ", b"O" * (1 << 20)),
     "header without end": (OK, b"X-Field: value\r\n" * 10000),
-    "field of 10 MB": (OK + b"X: " + b"y" * 10_000_000 + b"\r\n\r\n",),
     "redirect to itself": (REDIRECT + b"/video\r\nContent-Length: 0\r\n\r\n",),
-    "redirect of 2 GB": (REDIRECT + b"/video\r\nContent-Length: 2147483647\r\n\r\n", ZEROS),
     "invalid redirect": (REDIRECT + b"http://[\r\n\r\n",),
-    "authentication": (b"HTTP/1.1 401 U\r\nWWW-Authenticate: Digest \xff\r\n\r\n",),
     "gzip bomb": (HEAD + b"image/jpeg\r\nContent-Encoding: gzip\r\n\r\n" + gzip_bomb(),),
     "zeros": (b"", ZEROS),
-    "zeros as a picture": (HEAD + b"image/jpeg\r\n\r\n", ZEROS),
     "TLS": (b"", b"\x16\x03\x01\x00\xa5\x01" * 1000),
 }
 # The answer, and what is sent after it byte by byte before the silence.
 SILENCES = {
     "part of 2 GB, not sent": (GOOD + part(JPEGS[0], 2**31 - 1),),
-    "length of 10^40": (OK + b"Content-Length: 1%s\r\n\r\n" % (b"0" * 40),),
     "negative length": (OK + b"Content-Length: -5\r\n\r\n",),
-    "chunk of -1": (CHUNKED + b"-1\r\n",),
     "slow chunk size": (CHUNKED, b"1" * 99),
     "silence": (b"",),
     "silence after the header": (MULTIPART,),
-    "slow header": (b"", OK + b"X" * 999),
     "slow pictures": (GOOD + part(JPEGS[0])[:200], JPEGS[0][200:]),
     "JPEG with a false size of 60000x60000": (MULTIPART + part(with_false_size(60000, 60000)) * 3,),
     "JPEG of 14000x14000": (MULTIPART + part(grey_jpeg(14000)) * 2,),
-    "HTTP/0.9": (JPEGS[0],),
 }
 
 
@@ -308,20 +298,6 @@ def test_references_of_a_file_are_not_followed(tmp_path, score):
     with HostileCamera(send_secret, math.inf) as other:
         score("file that refers to another place", outcomes())
         assert other.requests == []
-
-
-def test_a_playlist_that_the_user_names_is_followed(tmp_path):
-    video = write_video(tmp_path / "part.ts", make_frames(8, 48, 64), codec="MPG2").read_bytes()
-
-    def answer(line):
-        is_playlist = b"m3u8" in line.camera.requests[-1]
-        kind = b"application/vnd.apple.mpegurl" if is_playlist else b""
-        line.send(HEAD + kind + b"\r\n\r\n" + (hls("part.ts") if is_playlist else video))
-
-    with HostileCamera(answer, math.inf) as camera:
-        address = camera.address + ".m3u8?token=secret"
-        with CameraSource(address, open_timeout=5, read_timeout=5, reconnect=False) as source:
-            assert next(iter(source)).image.shape == (48, 64, 3)
 
 
 def test_an_rtsp_camera_that_redirects_to_itself_is_given_up():

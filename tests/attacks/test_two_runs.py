@@ -7,7 +7,7 @@ import sys
 import pytest
 from cli_inputs import make_scene
 from live_fakes import wait_until
-from video_fakes import content, write_video
+from video_fakes import content, streamed, write_video
 
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -24,7 +24,7 @@ def scenes(tmp_path_factory):
         frames = make_scene(60, empty=empty)
         path = write_video(folder / f"{empty}.avi", frames)
         run_job(Job(str(path), folder / f"alone{empty}", save=SAVE, event_formats=("csv",)))
-        found.append((path, frames.tobytes(), content(folder / f"alone{empty}")))
+        found.append((path, streamed(frames), content(folder / f"alone{empty}")))
     return found
 
 
@@ -34,10 +34,10 @@ def start(source, output, *options):
     return subprocess.Popen([sys.executable, "-m", "bgsub", *words], **pipes)
 
 
-def start_endless(raw, output):
+def start_endless(video, output):
     """Start a run that reads frames from a pipe, and wait until it writes."""
-    process = start("-", output, "--raw", "48x32:bgr24@25")
-    process.stdin.write(raw)
+    process = start("-", output)
+    process.stdin.write(video)
     process.stdin.flush()
 
     def is_writing():
@@ -66,35 +66,21 @@ def test_one_of_two_simultaneous_runs_is_refused(scenes, tmp_path, tries, score)
     score("two runs into one folder, started together", outcomes())
 
 
-def test_runs_into_the_folder_of_an_active_run_are_refused(scenes, tmp_path, tries, score):
-    """Also with --overwrite: unfinished outputs cannot be replaced."""
-
-    def outcomes():
-        for number in range(tries(1, 12)):
-            output = tmp_path / str(number)
-            (_, raw, whole), (other, _, _) = scenes[number % 2], scenes[1 - number % 2]
-            first = start_endless(raw, output)
-            refused = list(
-                map(is_refused, [start(other, output, option) for option in ("--resume", "--overwrite", "-q")])
-            )
-            first.communicate(timeout=120)
-            yield refused, all(refused) and first.returncode == 0 and content(output) == whole
-
-    score("a run into the folder of an active run, plain, with --overwrite, with --resume", outcomes())
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_a_killed_run_does_not_block_the_folder(scenes, tmp_path, tries, score):
+def test_runs_into_the_folder_of_an_active_run_are_refused(scenes, tmp_path, tries, score):
+    """Also with --overwrite: unfinished outputs cannot be replaced; those of a killed run can."""
+
     def outcomes():
         for number in range(tries(1, 12)):
             output = tmp_path / str(number)
-            (_, raw, _), (other, _, whole) = scenes
-            first = start_endless(raw, output)
+            (_, video, _), (other, _, whole) = scenes
+            first = start_endless(video, output)
+            refused = [is_refused(start(other, output, option)) for option in ("--resume", "--overwrite")]
             first.kill()
             first.communicate(timeout=120)
             process = start(other, output, "--overwrite")
             process.communicate(timeout=120)
             found = {name: data for name, data in content(output).items() if ".partial" not in name}
-            yield number, process.returncode == 0 and found == whole
+            yield refused, all(refused) and process.returncode == 0 and found == whole
 
-    score("a run into the folder of a killed run", outcomes())
+    score("a run into the folder of an active run, with --overwrite, with --resume, after a kill", outcomes())

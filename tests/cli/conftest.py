@@ -48,8 +48,9 @@ class Answer:
 
 @pytest.fixture(autouse=True)
 def no_thread_or_handler_left():
+    before = set(threading.enumerate())  # of other tests
     yield
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("bgsub")]
+    assert not [one for one in threading.enumerate() if one.name.startswith("bgsub") and one not in before]
     logger = logging.getLogger("bgsub")
     logger.handlers.clear()
     logger.setLevel(logging.NOTSET)

@@ -1,17 +1,23 @@
 """``bgsub evaluate`` on trees: averages, files, stored results, and checks before the first run."""
 
-import csv
 import json
 import shutil
+import sys
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
-from cli_inputs import QUICK, make_scene, write_sequence
+from cli_inputs import QUICK, make_scene, names, write_sequence
+from video_fakes import read_video
 
+import bgsub
+from bgsub import synthetic
 from bgsub._opencv import cv2
-from bgsub.evaluation import Sheet
+from bgsub.evaluation import Confusion, Sequence, confusion
 from bgsub.evaluation import evaluate as evaluate_method
 from bgsub.parameters import SUBTRACTOR
+from bgsub.synthetic import scene
 
 
 @pytest.fixture
@@ -22,23 +28,17 @@ def dataset(here):
     return here / "dataset"
 
 
-def overall_in(path):
-    with Path(path).open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["level"] == "overall"]
-
-
 def test_table_and_files_of_a_tree(cli, dataset):
-    answer = cli("evaluate", dataset, *QUICK, "--against", "mog2", "--csv", "o.csv", "--sheet", "o.html").clean()
+    answer = cli("evaluate", dataset, *QUICK, "--against", "mog2", "--sheet", "o.html").clean()
     rows = [line.split("  ")[0] for line in answer.out.splitlines()]
     assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
     assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
     assert rows[13].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
-    assert f" {float(overall_in('o.csv')[0]['f_measure']):.4f} " in answer.out
     assert "busy/one, bgsub" in Path("o.html").read_text()
 
 
 def test_json_replaces_the_table(cli, dataset):
-    words = ("evaluate", dataset, *QUICK, "--against", "mog2", "--fps", 10, "--csv", "o.csv")
+    words = ("evaluate", dataset, *QUICK, "--against", "mog2", "--fps", 10)
     content = json.loads(cli(*words, "--json").clean().out)
     parameters = content["parameters"]["bgsub"]
     assert set(parameters) == set(SUBTRACTOR)
@@ -50,54 +50,30 @@ def test_json_replaces_the_table(cli, dataset):
     (overall,) = (mean for mean in content["overall"] if mean["method"] == "bgsub")
     assert overall["f_measure"] == pytest.approx((ours[0]["f_measure"] + ours[1]["f_measure"]) / 2)
     assert overall["f_measure"] > 0.9
-    assert float(overall_in("o.csv")[0]["f_measure"]) == overall["f_measure"]
-
-
-def test_written_masks_score_the_same(cli, dataset):
-    live = cli("evaluate", dataset, *QUICK, "--masks", "masks").clean()
-    stored = cli("evaluate", dataset, "--results", "masks", "--sheet", "o.png", "--worst", 2).clean()
-    cells = [
-        [line.replace("bgsub", "masks").split()[:-1] for line in answer.out.splitlines()] for answer in (live, stored)
-    ]
-    assert cells[0] == cells[1]
-    assert len(list(Path("masks").glob("*/*/bin*.png"))) == 90
-    assert cv2.imread("o.png").shape[1] == 4 * 48 + 12
+    assert f" {overall['f_measure']:.4f} " in cli(*words).clean().out
 
 
 def test_files_are_replaced_only_with_overwrite(cli, dataset):
     words = "evaluate", dataset / "busy" / "one", "--start-frames", 20
-    for option, name in (("--csv", "o.csv"), ("--sheet", "o.html"), ("--masks", "masks")):
+    for option, name in (("--sheet", "o.html"), ("--masks", "masks")):
         path = Path(name) if option != "--masks" else Path(name) / "busy" / "one" / "bin000001.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"mine")
         cli(*words, option, name).refused(f"'{path}' exists already", "--overwrite")
         assert path.read_bytes() == b"mine"
-    cli(*words, "--csv", "o.csv", "--sheet", "o.html", "--masks", "masks", "--overwrite").clean()
-    assert b"mine" not in (Path("o.csv").read_bytes(), Path("o.html").read_bytes(), path.read_bytes())
+    cli(*words, "--sheet", "o.html", "--masks", "masks", "--overwrite").clean()
+    assert b"mine" not in (Path("o.html").read_bytes(), path.read_bytes())
 
 
 def test_failed_run_shows_its_scores_and_writes_no_file(cli, dataset):
     (dataset / "busy" / "two" / "input" / "in000020.png").write_bytes(b"no image")
-    answer = cli("evaluate", "dataset", *QUICK, "--csv", "o.csv", "--sheet", "o.png")
+    answer = cli("evaluate", "dataset", *QUICK, "--sheet", "o.html")
     assert answer.code == 2
     assert answer.err == "bgsub: error: image 'dataset/busy/two/input/in000020.png' cannot be decoded\n"
     assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
     assert not list(dataset.parent.glob("o.*"))
     answer = cli("evaluate", "dataset", *QUICK, "--json")
     assert [video["video"] for video in json.loads(answer.out)["videos"]] == ["one"]
-
-
-def test_stopped_run_shows_its_scores(cli, dataset, monkeypatch):
-    def stop(sequence, *words, **options):
-        if sequence.name == "two":
-            raise KeyboardInterrupt
-        return evaluate_method(sequence, *words, **options)
-
-    monkeypatch.setattr("bgsub.evaluation.run.evaluate", stop)
-    answer = cli("evaluate", "dataset", *QUICK, "--csv", "o.csv")
-    assert (answer.code, answer.err.strip()) == (130, "bgsub: error: stopped by the user")
-    assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
-    assert not list(dataset.parent.glob("o.*"))
 
 
 def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
@@ -108,10 +84,9 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
     for words, message in (
         (("gone",), "folder gone does not exist"),
         (("dataset/empty",), "no sequence in dataset/empty"),
-        (("dataset", "--csv", "gone/o.csv"), "--csv takes a file in a folder that exists, got 'gone/o.csv'"),
-        (("dataset", "--csv", "dataset"), "--csv takes a file, got the folder 'dataset'"),
-        (("dataset", "--sheet", "o.pdf"), "sheet must end in .html or .png, got 'o.pdf'"),
-        (("dataset", "--sheet", "o.png", "--worst", 100), "at most 200 frames, got 300"),
+        (("dataset", "--sheet", "gone/o.html"), "--sheet takes a file in a folder that exists, got 'gone/o.html'"),
+        (("dataset", "--sheet", "dataset"), "--sheet takes a file, got the folder 'dataset'"),
+        (("dataset", "--sheet", "o.png"), "a sheet must end in .html, got 'o.png'"),
         (("dataset", "--against", "magic"), "--against takes mog2, knn"),
         (("dataset", "--results", "gone"), "folder gone does not exist"),
         (("dataset", "--results", "dataset", "--rank", 2), "without --against, --masks and method parameters"),
@@ -122,9 +97,131 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
     cli("evaluate", "dataset").refused("folder dataset/calm/still/groundtruth does not exist")
 
 
-def test_failed_sheet_does_not_lose_the_scores(cli, dataset, monkeypatch):
-    monkeypatch.setattr(Sheet, "_page", lambda _: 1 / 0)
-    answer = cli("evaluate", dataset / "busy" / "one", *QUICK, "--sheet", "o.html", "--csv", "o.csv")
+COLUMNS = {
+    **{"recall": "recall", "specificity": "specificity", "FPR": "fpr", "FNR": "fnr"},
+    **{"PWC": "pwc", "precision": "precision", "F": "f_measure"},
+}
+
+
+def table(text):
+    """Rows of a printed table, each a dict by the names of the columns."""
+    head, *rows = [line.split() for line in text.splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.fixture
+def sequence(tmp_path):
+    """Thirty frames with exact masks for the last fifteen, in the layout of changedetection.net."""
+    write_sequence(tmp_path / "square", make_scene(30, empty=12), "16 30")
+    return tmp_path / "square"
+
+
+@pytest.mark.slow
+def test_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.synthetic.scene", cache(scene))  # the room is drawn once for all
+    out = tmp_path / "out"
+    answer = cli("demo", "--duration", 60, "-o", out, "--seed", 1).clean()
+    assert names(out) == ["input.mp4", "mask.mkv", "panel.mp4"]
+    masks = [frame[:, :, 0] for frame in read_video(out / "mask.mkv")]
+    shown = list(synthetic.scene("lobby", size=(320, 240), length=60, seed=1))
+    total = Confusion()
+    for mask, (_, truth) in zip(masks, shown, strict=True):
+        total += confusion(mask, truth)
+    for frame, (image, _) in zip(read_video(out / "input.mp4"), shown, strict=True):
+        assert np.abs(frame.astype(int) - image).mean() < 6  # grey levels
+    first, second = answer.out.splitlines()
+    assert first.startswith("scene 'lobby': 60 frames of 320x240; foreground ")
+    assert first.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}, {out / 'input.mp4'}")
+    score = f"recall {total.recall:.3f}, precision {total.precision:.3f}, F {total.f_measure:.3f}"
+    assert second == f"against ground truth: {score}"
+    assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(480, 640, 3)] * 60
+    answer = cli("demo", "--duration", 60, "-o", tmp_path / "json", "--seed", 1, "--json").clean()
+    result = json.loads(answer.out)
+    assert (result["frames"], result["recall"], result["f_measure"]) == (60, total.recall, total.f_measure)
+
+
+def test_scores_equal_those_of_python(cli, sequence):
+    answer = cli("evaluate", sequence, *QUICK, "--against", "knn,mog2,knn").clean()
+    rows = table(answer.out)
+    assert [(row["sequence"], row["method"]) for row in rows] == [("square", name) for name in ("bgsub", "knn", "mog2")]
+    for row, method in zip(rows, (bgsub.BackgroundSubtractor(start_frames=10), "knn", "mog2"), strict=True):
+        score = evaluate_method(Sequence(sequence), method)
+        printed = {name: f"{getattr(score.confusion, attribute):.4f}" for name, attribute in COLUMNS.items()}
+        assert {name: row[name] for name in COLUMNS} == printed
+        assert float(row["ms/frame"]) > 0
+    assert float(rows[0]["F"]) > 0.9
+
+
+@pytest.mark.parametrize("own", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_bench_prints_a_table(cli, sequence, own):
+    source = [sequence / "input", "--threads", cv2.getNumThreads()] if own else []
+    answer = cli("bench", *source, "--duration", 60, *QUICK).clean()
+    head, *rows = answer.out.splitlines()
+    assert " ".join(head.split()) == "method ms/frame p99 ms frames/s to MOG2 first ms longest ms"
+    assert [row.split()[0] for row in rows] == ["bgsub", "mog2", "knn"]
+    mog2 = float(rows[1].split()[1])
+    for row in rows:
+        median, p99, fps, ratio, first, longest = map(float, row.split()[1:])
+        assert 0 < median <= p99 <= max(first, longest) + 0.1
+        # The printed numbers are rounded to two digits.
+        assert fps == pytest.approx(1000 / median, abs=0.5 + 5 / (median * (median - 0.005)) + 1e-9)
+        assert ratio == pytest.approx(median / mog2, rel=0.006 / (median - 0.005) + 0.006 / (mog2 - 0.005), abs=0.01)
+
+
+def test_good_and_bad_files(cli, tmp_path, video, folder, serial):
+    bad = tmp_path / "video.mkv"
+    bad.write_bytes(b"no video")
+    out, log = tmp_path / "out", tmp_path / "log"
+    words = ("-o", out, "--save", "mask,panel", "--save-model", "m.npz", "--log", log, *QUICK)
+    quiet = cli("batch", bad, "-o", tmp_path / "quiet", "-q")
+    assert (quiet.code, quiet.err.count("is not a video"), quiet.err[:8]) == (1, 1, "failed: ")
+    answer = cli("batch", video, folder, bad, *words)
     assert answer.code == 1
-    assert answer.out.startswith("sequence ")
-    assert Path("o.csv").exists()
+    lines = answer.err.splitlines()
+    assert [line.split(": ")[1] for line in lines] == [f"[1/3] {folder}", f"[2/3] {video}", f"[3/3] {bad}"]
+    assert f": failed: '{bad}' is not a video" in lines[2]
+    assert answer.out.startswith("2 done, 1 failed, 0 done before, 0 left in ")
+    assert f"INFO [2/3] {video}: 30 frames in " in log.read_text()
+    assert names(out / "frames") == ["m.npz", "mask", "panel", "result.json"]
+    assert names(out / "video.avi") == ["m.npz", "mask.mkv", "panel.mp4", "result.json"]
+    again = cli("batch", video, folder, bad, *words)
+    assert again.code == 1
+    assert again.err.startswith("bgsub: 2 of 3 files done before\nbgsub: [1/1] ")
+
+
+def test_json_and_quiet(cli, tmp_path, video, serial):
+    answer = cli("batch", video, "-o", tmp_path / "out", "--json", *QUICK).ok()
+    result = json.loads(answer.out)
+    assert [entry["result"]["frames"] for entry in result["done"]] == [30]
+    assert (result["failed"], result["left"], result["stopped"]) == ([], 0, "end")
+    assert answer.err.startswith(f"bgsub: [1/1] {video}: 30 frames in ")
+    assert cli("batch", video, "-o", tmp_path / "out", "--overwrite", "--quiet", *QUICK).clean().out == ""
+
+
+def test_warnings_of_a_job_name_the_file(cli, tmp_path, folder, serial):
+    (folder / "in000003.png").write_bytes(b"no image")
+    words = ("-o", tmp_path / "out", "--on-error", "skip", "--progress", "bar", *QUICK)
+    answer = cli("batch", folder, *words).ok()
+    assert f"bgsub: {folder}: " in answer.err
+    assert "in000003.png" in answer.err
+    assert "1/1" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nowhere.mp4",), "no such file or folder: 'nowhere.mp4'"),
+        ((".", "--save-model", "sub/m.npz"), "--save-model takes "),
+        ((".", "--scheduler", "tcp://127.0.0.1:1", "--workers", "2"), "--scheduler brings its own workers"),
+        ((".", "--rank", "0"), "--rank must be"),
+    ],
+)
+def test_wrong_input(cli, here, video, words, message):
+    cli("batch", *words, "-o", "out").refused(message)
+    assert not (here / "out").exists()
+
+
+def test_scheduler_without_dask(cli, tmp_path, video, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    answer = cli("batch", video, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:1")
+    answer.refused("distributed", "pip install 'bgsub[batch]'", code=1)

@@ -1,13 +1,20 @@
 """Ctrl-C and SIGTERM: the outputs are complete and readable; the exit code is 128 + number unless a camera runs."""
 
 import json
+import os
 import signal
+import threading
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
-from cli_inputs import names
-from video_fakes import read_video
+from cli_inputs import QUICK, make_scene, names
+from video_fakes import read_video, write_images, write_video
 
 import bgsub
+from bgsub.errors import SourceError
+from bgsub.jobs.checkpoints import Checkpoint
 from bgsub.jobs.interrupts import afterwards, terminations
 
 BY = {signal.SIGINT: "the user", signal.SIGTERM: "SIGTERM"}
@@ -24,10 +31,29 @@ def test_signal_finishes_the_outputs(cli, tmp_path, video, signal_after, number)
     assert answer.out.endswith(f"; stopped by {BY[number]}; wrote {out / 'mask.mkv'}, {model}\n")
     advice = "with --resume it starts again and writes checkpoints"
     assert answer.err == f"bgsub: error: video '{video}': {ENDED}; {advice}\n"
-    assert names(out) == [".resume", "mask.mkv"]  # a later run with --resume reads the mark
+    assert names(out) == ["mask.mkv"]
     assert len(read_video(out / "mask.mkv")) == 7
     assert not bgsub.BackgroundSubtractor.load(model).empty()
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_ctrl_c_while_looking_ahead(cli, tmp_path, folder, monkeypatch):
+    plain, seen = bgsub.BackgroundSubtractor.apply, []
+
+    def apply(self, frame):
+        seen.append(0)
+        if len(seen) >= 20:
+            if len(seen) == 20:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.2)  # for the answer of the main thread
+        return plain(self, frame)
+
+    monkeypatch.setattr(bgsub.BackgroundSubtractor, "apply", apply)
+    answer = cli("run", folder, "-o", tmp_path / "out", "--progress", "bar")
+    assert answer.code == 130
+    assert "', looking ahead: " in answer.err
+    assert f"bgsub: error: images '{folder}': stopped after 0 frames" in answer.err
+    assert not list((tmp_path / "out").rglob("*.png"))
 
 
 @pytest.mark.parametrize(
@@ -49,12 +75,6 @@ def test_json_of_a_stopped_run(cli, tmp_path, video, signal_after, words, number
     assert (answer.code, result["stopped"]) == (128 + number, signal.Signals(number).name)
     assert bool(result["outputs"]) == ("--resume" not in words)
     assert answer.err.startswith(f"bgsub: error: video '{video}': stopped after {frames} frames; ")
-
-
-def test_quiet_run_reports_a_signal(cli, tmp_path, video, signal_after):
-    signal_after(7, signal.SIGINT)
-    answer = cli("run", video, "-o", tmp_path / "out", "--record", tmp_path / "clips", "--quiet")
-    answer.refused(f"video '{video}': {ENDED}\n", code=130)  # clips cannot be resumed
 
 
 @pytest.mark.parametrize(("words", "code"), [(("run", "--duration", "1000s"), 130), (("live", "--no-window"), 0)])
@@ -87,3 +107,59 @@ def test_signal_during_a_failure_wins():
     assert str(caught.value.__cause__) == "the processes have ended"
     with terminations(), pytest.raises(OSError, match="have ended"), afterwards():
         fail()
+
+
+def saved_frames(output):
+    """The number of frames in the newest checkpoint; 0 while there is none."""
+    try:
+        return Checkpoint.read(output / ".resume" / "state").frames
+    except SourceError:
+        return 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, number):
+    words = write_images(tmp_path / "frames", make_scene(120)), "-o", tmp_path, *QUICK
+    signal_after(70, number)
+    answer = cli("run", *words, "--resume")
+    assert answer.code == 128 + number
+    assert "; stopped by " in answer.out
+    assert "wrote" not in answer.out
+    saved = saved_frames(tmp_path)
+    assert 70 <= saved < 120
+    assert f"stopped after {saved} frames" in answer.err
+    assert f"the same command goes on after {saved} frames" in answer.err
+    cli("run", *words, "--resume", "--rank", 2).refused("(--rank 3, now 2); --overwrite starts over")
+    assert cli("run", *words, "--resume").code == 0
+    assert "done already" in cli("run", *words, "--resume").out
+    assert saved_frames(tmp_path) == 0
+
+
+@pytest.fixture
+def parts(here):
+    """``whole.mkv``, and the same frames in ``part-1.mkv`` and ``part-2.mkv``."""
+    frames = make_scene(30, empty=12)
+    for name, part in (("whole", frames), ("part-1", frames[:17]), ("part-2", frames[17:])):
+        write_video(here / f"{name}.mkv", part)
+    return here
+
+
+def test_files_in_a_row_equal_one_file(cli, parts):
+    cli("run", "whole.mkv", "-o", "one", "--event-formats", "csv", *QUICK).clean()
+    answer = cli("run", "part-1.mkv", "part-2.mkv", "-o", "two", "--event-formats", "csv", *QUICK).clean()
+    assert answer.out.startswith("2 videos 'part-1.mkv' to 'part-2.mkv': 30 frames of 48x32; foreground ")
+    np.testing.assert_array_equal(read_video("one/mask.mkv"), read_video("two/mask.mkv"))
+    assert Path("two/events.csv").read_text() == Path("one/events.csv").read_text()
+    cli("run", "part-?.mkv", "-o", "three", "--name", "{source}-{view}", *QUICK).clean()
+    assert Path("three/part-mask.mkv").read_bytes() == Path("two/mask.mkv").read_bytes()
+
+
+def test_wrong_files_in_a_row(cli, parts):
+    for sources, message in (
+        (("whole.mkv", "none.mkv"), "'none.mkv' does not exist: several sources are"),
+        (("whole.mkv", "0"), "'0' does not exist: several sources are"),
+        (("whole.mkv", "."), "'.' is no video file: several sources are"),
+        (("whole.mkv", "part-1.mkv", "--name", "part-1", "--save", "mask.mkv", "--overwrite"), "is the input itself"),
+    ):
+        cli("run", *sources, "-o", ".").refused(message)

@@ -1,13 +1,24 @@
 """``bgsub live``: a camera on the loopback, a fake camera, and a fake screen."""
 
+from __future__ import annotations
+
 import itertools
+import json
 import re
+import signal
+import subprocess
+import sys
+import threading
+import tomllib
+import urllib.request
 
+import numpy as np
 import pytest
+import serve_camera
 from cli_inputs import QUICK, make_scene, names, read_masks
-from video_fakes import FakeCapture, FakeDisplay, read_video
+from live_fakes import FakeDisplay
+from video_fakes import FakeCapture, read_video
 
-import bgsub
 from bgsub.events.annotation import COLOURS
 
 
@@ -40,35 +51,6 @@ def screen(monkeypatch):
         return display
 
     return put
-
-
-def test_part_of_a_stream_is_recorded(cli, tmp_path, endless_stream):
-    out, address = tmp_path / "out", endless_stream.address
-    answer = cli("live", address, "--no-window", "--duration", 8, "-o", out, "--save", "mask,panel").clean()
-    assert answer.out.startswith(f"stream '{address}': 8 frames of 48x32; ")
-    assert answer.out.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}\n")
-    assert "stopped" not in answer.out
-    assert len(read_video(out / "mask.mkv")) == 8
-    assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(64, 96, 3)] * 8
-
-
-def test_part_of_a_file_in_seconds(cli, tmp_path, folder):
-    words = ("--no-window", "--fast", "--fps", 10, "--duration", "1.5s", "--save-model", tmp_path / "m.npz", *QUICK)
-    answer = cli("live", folder, "-o", tmp_path / "out", *words).clean()
-    assert ": 15 frames of 48x32; " in answer.out
-    assert "stopped" not in answer.out
-    assert bgsub.BackgroundSubtractor.load(tmp_path / "m.npz").get_params()["fps"] == 10
-
-
-def test_recording_of_a_stream_that_ends(cli, tmp_path, mjpeg_server):
-    out = tmp_path / "out"
-    answer = cli("live", mjpeg_server.address, "--reconnect", 0, "--no-window", "-o", out, *QUICK).ok()
-    assert answer.err == f"bgsub: stream '{mjpeg_server.address}' ended after 30 frames\n"
-    assert "; the camera stopped sending; wrote" in answer.out
-    count = int(re.search(r": (\d+) frames? of", answer.out)[1])
-    dropped = re.search(r"; (\d+) frames? dropped", answer.out)
-    assert count + int(dropped[1] if dropped else 0) == 30
-    assert len(read_video(out / "mask.mkv")) == count
 
 
 @pytest.mark.parametrize("words", [("live", "--no-window"), ("run", 0)])
@@ -109,18 +91,6 @@ def test_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, scre
     assert "start phase" not in answer.out
 
 
-def test_recording_is_replaced_only_with_overwrite(cli, tmp_path, endless_stream):
-    words = ("live", endless_stream.address, "--no-window", "--duration", 3, "-o", tmp_path, *QUICK)
-    cli(*words).ok()
-    before = (tmp_path / "mask.mkv").read_bytes()
-    cli(*words).refused(f"'{tmp_path / 'mask.mkv'}' exists already", "--overwrite")
-    assert (tmp_path / "mask.mkv").read_bytes() == before
-    cli(*words, "--overwrite", "--duration", 5).ok()
-    assert len(read_video(tmp_path / "mask.mkv")) == 5
-    cli(*words, "--name", "{date}/{time}-{view}").ok()
-    assert len(list(tmp_path.glob("20??-??-??/??????-mask.mkv"))) == 1
-
-
 def test_events_and_regions(cli, tmp_path, video):
     out = tmp_path / "out"
     words = ("--event-formats", "csv", "--roi", "left=0,0,50%,100%", "--save", "mask.png,boxes.png", "--fast", *QUICK)
@@ -132,3 +102,146 @@ def test_events_and_regions(cli, tmp_path, video):
     assert (boxes[-1][100, 160:176] == 255).any()  # the outline of the region
     assert any(mask.any() for mask in masks)
     assert not any(mask[:, 24:].any() for mask in masks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("--size", "48", "32", "--cut-every", "0.4"), ("frames", "--stamp")])
+def test_camera_is_separated_live(cli, here, folder, words):
+    command = [sys.executable, "-u", serve_camera.__file__, *words, "--fps", "50"]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        line = process.stdout.readline()
+        address = line.split(" at ")[1].split()[0]
+        assert line == f"a camera sends 50 frames per second at {address} until Ctrl-C\n"
+        answer = cli("live", address, "--no-window", "-o", "out", "--duration", 12, "--start-frames", 5).ok()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=10)[1] == ""
+    assert "12 frames of 48x32" in answer.out
+    assert len(read_video(here / "out" / "mask.mkv")) == 12
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A function that takes a visit; it runs in a thread once the first frame is on the page, and then ends the run."""
+    threads = []
+
+    def when_served(visit):
+        from bgsub.live import session  # noqa: PLC0415
+
+        class Server(session.LiveServer):
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                threads.append(threading.Thread(target=run, args=(self.address, self.broadcasts[0].controls)))
+                threads[0].start()
+
+        def run(address, controls):
+            try:
+                while not controls.statistics.as_dict()["frames"]:
+                    controls.wait(0.01)
+                visit(address)
+            finally:
+                controls.quit()
+
+        monkeypatch.setattr(session, "LiveServer", Server)
+
+    yield when_served
+    for thread in threads:
+        thread.join()
+
+
+def ask(address, path, body=None):
+    base, _, token = address.partition("?token=")
+    body = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(base + path, body, headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read()
+
+
+def test_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
+    seen = []
+
+    def visit(address):
+        seen.append(ask(address, ""))
+        seen.append(json.loads(ask(address, "statistics"))["cameras"][0])
+        seen.append(json.loads(ask(address, "control", {"parameters": {"threshold": 0.3}})))
+
+    page(visit)
+    words = ("--no-window", "--serve", "0", "--token", "correct-horse", *QUICK)
+    first, second = cli("live", endless_stream.address, *words).clean().out.splitlines()
+    assert re.fullmatch(r"watch at http://127\.0\.0\.1:\d+/\?token=correct-horse", first)
+    assert second.endswith("; stopped by the user")
+    assert b"<title>bgsub live</title>" in seen[0]
+    assert seen[1]["width"] == 48
+    assert seen[1]["latency_ms"] >= 0
+    assert seen[2]["cameras"][0]["parameters"]["threshold"] == 0.3
+
+
+def test_regions_from_the_page_do_not_override_a_variable(cli, endless_stream, page, settings, monkeypatch):
+    monkeypatch.setenv("BGSUB_PRIVACY", "0,0,5,5")
+    regions, notices = {"roi": ["0%,0%;50%,0%;50%,100%"], "privacy": []}, []
+
+    def visit(address):
+        notices.append(json.loads(ask(address, "control", {"regions": regions}))["cameras"][0]["notice"])
+
+    page(visit)
+    cli("live", endless_stream.address, "--no-window", "--serve", "0", *QUICK).ok()
+    assert notices == ["regions saved in bgsub-regions.toml, which BGSUB_PRIVACY overrides; used from the next start"]
+
+
+def test_regions_from_the_page_apply_from_the_next_start(cli, endless_stream, video, page, settings):
+    file = settings / "bgsub.toml"
+    file.write_text("# mine\n[live]\nstart-frames = 10\n")
+    regions = {"roi": ["left=0%,0%;50%,0%;50%,100%;0%,100%"], "privacy": ["top=0%,0%;100%,0%;100%,20%"]}
+    notices = []
+
+    def visit(address):
+        answer = json.loads(ask(address, "control", {"regions": regions}))
+        notices.append(answer["cameras"][0]["notice"])
+
+    page(visit)
+    message = "bgsub: settings from bgsub.toml in this folder: "
+    assert cli("live", endless_stream.address, "--no-window", "--serve", "0").ok().err == f"{message}start-frames\n"
+    assert notices == ["regions saved in bgsub-regions.toml; used from the next start"]
+    assert file.read_text() == "# mine\n[live]\nstart-frames = 10\n"
+    assert tomllib.loads((settings / "bgsub-regions.toml").read_text()) == regions
+    words = ("live", video, "--fast", "--no-window", "-o", "out", "--save", "mask.npz,background.npz")
+    drawn = message.replace("bgsub.toml", "bgsub-regions.toml")
+    assert cli(*words).ok().err == f"{message}start-frames\n{drawn}privacy, roi\n"
+    assert not np.load("out/mask.npz")["mask"][:, :, 25:].any()  # the border belongs to a polygon
+    assert np.load("out/mask.npz")["mask"].any()
+    assert not np.load("out/background.npz")["background"][:, 0].any()
+
+
+def test_each_camera_has_a_folder_and_a_failed_one_is_reported(cli, tmp_path, endless_stream, video):
+    out, gone = tmp_path / "out", tmp_path / "none.avi"
+    words = ("--no-window", "--fast", "-o", out, "--duration", 12, *QUICK)
+    answer = cli("live", endless_stream.address, video, gone, *words)
+    assert answer.code == 1
+    missing = f"{gone}: no such file or folder: '{gone}'"
+    assert answer.err.splitlines() == [f"bgsub: {missing}", f"bgsub: error: {missing}"]
+    lines = answer.out.splitlines()
+    assert len(lines) == 2
+    assert all(": 12 frames of 48x32" in line and "stopped" not in line for line in lines)
+    assert [len(read_video(folder / "mask.mkv")) for folder in out.iterdir()] == [12, 12]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--serve", "x"], "--serve takes a port up to 65535, or host:port, got 'x'"),
+        (["--serve", "0", "--token", "short"], "token must be at least 8 letters"),
+        (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
+        (["--event-formats", "csv", "--serve", "0"], "--event-formats needs --output"),
+        (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
+        (["1", "-o", "out", "--save-model", "m.npz"], "a model file is for one camera, got several cameras"),
+    ],
+)
+def test_wrong_options(cli, here, words, message):
+    cli("live", "0", "--no-window", *words).refused(message)
+    assert not (here / "out").exists()
+
+
+def test_port_in_use(cli, endless_stream):
+    port = endless_stream.server_address[1]
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", port)
+    answer.refused(f"127.0.0.1:{port}: the port is in use")

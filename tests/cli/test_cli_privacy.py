@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import urllib.request
 
 import numpy as np
 import pytest
 from cli_inputs import QUICK, make_scene
-from video_fakes import FakeDisplay, content, write_video
+from live_fakes import FakeDisplay
+from video_fakes import content, write_video
 
 from bgsub._opencv import cv2
 from bgsub.live.server import LiveServer
@@ -42,7 +42,7 @@ def all_outputs(cli, tmp_path, kind, views, *more):
     video, out = tmp_path / "video.avi", tmp_path / f"out-{kind}"
     write_video(video, secret_scene(kind))
     out.mkdir()
-    options = ("--save", ",".join(views), "--boxes", "--event-formats", "csv,jsonl,coco,html")
+    options = ("--save", ",".join(views), "--boxes", "--event-formats", "csv,jsonl,html")
     options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")
     cli("run", video, "-o", out, *options, "--post-roll", 0, *QUICK, *more).clean()
     return content(out)
@@ -54,7 +54,7 @@ def test_outputs_do_not_depend_on_hidden_pixels(cli, tmp_path):
     noise, other = (all_outputs(cli, tmp_path, kind, views, "--privacy", HIDDEN) for kind in ("noise", "other"))
     assert len(noise) > 40 * len(VIEWS)
     assert {name.split("/")[0] for name in noise} >= {
-        *("m.npz", "clips", "pictures", "background-image.png", "objects.json", "summary.html"),
+        *("m.npz", "clips", "pictures", "background-image.png", "events.jsonl", "summary.html")
     }
     assert any(name.startswith("clips/") and name.endswith(".mp4") for name in noise)
     assert [name for name in noise if noise[name] != other[name]] == []
@@ -75,22 +75,6 @@ def test_hidden_regions_are_black_and_the_rest_is_unchanged(cli, tmp_path):
     masks = np.load(io.BytesIO(found["mask.npz"]))["mask"]
     assert not masks[:, :, WALL].any()
     assert masks.any()
-
-
-def test_settings_file_applies_to_all_commands(cli, settings, magenta):
-    (settings / "bgsub.toml").write_text(f"privacy = ['{HIDDEN}']\n")
-    save = ("--save", "background-image.png", *QUICK)
-    for words in (
-        ("run", magenta, "-o", "run", *save),
-        ("live", magenta, "--fast", "--no-window", "-o", "live", *save),
-        ("track", magenta, "-o", "track", "--event-formats", "jsonl", *QUICK),
-    ):
-        assert cli(*words).ok().err == "bgsub: settings from bgsub.toml in this folder: privacy\n"
-    for name in ("run", "live"):
-        assert not cv2.imread(f"{name}/background-image.png")[:, WALL].any()
-    for line in (settings / "track" / "events.jsonl").read_text().splitlines():
-        for left, _, width, _ in json.loads(line).get("track", {}).get("box", []):
-            assert left + width <= WALL.start or left >= WALL.stop
 
 
 def is_secret(image: np.ndarray) -> bool:
@@ -126,17 +110,6 @@ def test_page(cli, magenta, monkeypatch):
     assert len(seen) >= 6
     assert all(image.max() > 60 for image in seen[:2])
     assert not any(is_secret(image) for image in seen)
-
-
-@pytest.mark.parametrize("command", [("run",), ("live", "--no-window")])
-def test_wrong_regions(cli, tmp_path, video, command):
-    for region, message in (
-        ("1,2,3", "--privacy: a region must be "),
-        ("99,0,9,9", "privacy: region 'region1' must hold pixels of the frame, which is 48x32"),
-        ("none.png", "--privacy: a region's mask must be an image file, got 'none.png'"),
-    ):
-        cli(*command, video, "-o", tmp_path / "out", "--privacy", region).refused(message)
-    assert not list((tmp_path / "out").rglob("*.*"))
 
 
 def test_model_made_without_the_region_is_refused(cli, here, magenta):

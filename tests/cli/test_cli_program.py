@@ -1,18 +1,23 @@
 """The program: help, version, imports, options of the method, and a closed pipe."""
 
+from __future__ import annotations
+
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
-import tomllib
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
-from readme import ROOT
+from numba import config
 
 from bgsub import __version__
-from bgsub.cli import installation, program
-from bgsub.cli.help import FileOption
-from bgsub.cli.method_options import FILE_ONLY, METHOD_PARAMETERS
+from bgsub.cli import program
+from bgsub.cli.method_options import HIDDEN, METHOD_PARAMETERS
+from bgsub.scene import kernel_warmup
 
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
@@ -32,7 +37,7 @@ def test_every_parameter_is_an_option(command):
     for name, parameter in METHOD_PARAMETERS.items():
         option = options[name]
         assert option.opts[0] == f"--{name.replace('_', '-')}"
-        assert isinstance(option, FileOption) == (name in FILE_ONLY)
+        assert option.hidden == (name in HIDDEN)
         assert parameter.help[1:] in option.help
         assert (f"{parameter.symbol} in the paper" in option.help) == bool(parameter.symbol)
         if parameter.default is not None:
@@ -43,7 +48,7 @@ def test_every_parameter_is_an_option(command):
 
 def test_nothing_heavy_is_imported_before_a_command_runs():
     lines = [[], ["--help"], ["run", "--help"], ["--version"], ["config"], ["run", "--rank", "0"], ["live", "--wings"]]
-    lines += [["run", "x", "-o", "out", "--roi", "1,2"], ["track", "x", "-o", "out", "--backend", "none"]]
+    lines += [["run", "x", "-o", "out", "--roi", "1,2"], ["track", "x", "-o", "out", "--every", "0"]]
     code = (
         "import sys; from bgsub.cli import invoke\n"
         f"for words in {lines}:\n"
@@ -66,47 +71,146 @@ def test_closed_standard_output_is_no_error(tmp_path, folder, words):
     assert process.returncode == 1
 
 
-def test_version_lists_the_libraries(cli):
+def test_version_lists_the_packages(cli):
     import av  # noqa: PLC0415
 
-    answer = cli("--version").clean()
-    lines = answer.out.splitlines()
-    assert lines[0] == f"bgsub {__version__}"
-    assert lines[1].startswith("Python 3.")
-    assert lines[1].endswith(" cores")
-    assert lines[2].startswith("OpenCV: opencv-")
-    assert f"PyAV {av.__version__} (FFmpeg {av.ffmpeg_version_info})" in answer.out
-    assert f"NumPy {version('numpy')}, SciPy {version('scipy')}, Numba {version('numba')}" in lines[4]
-    assert lines[5].startswith("extras: ")
-    assert max(map(len, lines)) <= 120
+    answer = cli("--version").clean().out
+    program, python, packages = answer.splitlines()
+    assert program == f"bgsub {__version__}"
+    assert python.startswith("Python 3.")
+    assert packages.startswith("opencv-")
+    assert f", av {av.__version__}, numpy {version('numpy')}, " in packages
     with start("--version", stdout=subprocess.PIPE) as process:
-        assert process.stdout.read() == answer.out
+        assert process.stdout.read() == answer
 
 
-def test_version_names_missing_packages(cli, monkeypatch):
-    def installed(package):
-        if package in ("opencv-python", "numpy"):
-            return "1.2.3"
-        if package == "opencv-contrib-python-headless":
-            return "4.5.6"
-        raise PackageNotFoundError(package)
-
-    monkeypatch.setattr(installation, "version", installed)
-    assert cli("--version").clean().out.splitlines()[2:] == [
-        "OpenCV: opencv-python 1.2.3, opencv-contrib-python-headless 4.5.6",
-        "PyAV missing",
-        "NumPy 1.2.3, SciPy missing, Numba missing, llvmlite missing",
-        "extras: none",
-        "not installed: pip install 'bgsub[plot,batch,virtual-camera]'",
-    ]
-    monkeypatch.setattr(installation, "version", lambda _package: "1.2.3")
-    monkeypatch.setitem(sys.modules, "av", None)
-    assert "PyAV 1.2.3\n" in cli("--version").clean().out  # installed, but the import fails
+# The command with a table of two quick kernels; it prints the number of processes.
+PROGRAM = """
+import subprocess, sys
+from bgsub.scene import kernel_warmup
+kernel_warmup.stages = lambda frames: [
+    ["scene._segment_kernels.paint: u1_1, i8, u1_1"], [], ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]
+]
+plain, started = subprocess.Popen, []
+kernel_warmup.subprocess.Popen = lambda *a, **k: [plain(*a, **k)][started.append(1) or 0]
+from bgsub.cli import invoke
+code = invoke(["warm-up"])
+print(len(started))
+sys.exit(code)
+"""
+jit = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
 
-def test_extras_are_those_of_the_package():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for extra, package in installation._EXTRAS.items():
-        assert any(line.startswith(package) for line in extras[extra])
-    listed = {tuple(sorted(line.split("[")[1].rstrip("]").split(","))) for line in extras["all"]}
-    assert tuple(sorted(installation._EXTRAS)) in listed
+def run(*words, **variables):
+    command, environment = [sys.executable, *words], {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
+
+
+@pytest.mark.slow
+@jit
+def test_kernels_of_all_frame_formats_are_compiled_once(tmp_path):
+    cache = tmp_path / "cache"
+    first, second = (run("-c", PROGRAM, NUMBA_CACHE_DIR=str(cache)) for _ in range(2))
+    stamps = sorted(cache.rglob("*.kernels"))
+    (folder,) = {stamp.parent for stamp in stamps}
+    message, count = first.stdout.splitlines()
+    assert (first.returncode, message) == (0, f"all kernels are in {folder}")
+    assert int(count) >= 4
+    lines = re.sub(r"in \d+\.\d s", "in T s", first.stderr).splitlines()
+    expected = ["bgsub: compiling kernels 0 of 2, once per installation", "bgsub: 2 kernels compiled in T s"]
+    assert [line for line in lines if " 1 of " not in line] == expected * 4  # frame formats
+    assert (second.returncode, second.stdout, second.stderr) == (0, f"{message}\n0\n", "")
+    formats = [f"{dtype}-{channels}-3" for dtype in ("uint8", "float32") for channels in (1, 3)]
+    assert {stamp.stem.split("-", 2)[2] for stamp in stamps} == {*formats, *(f"{one}-reduced" for one in formats)}
+
+
+@jit
+def test_cache_folder_that_cannot_be_written(cli, monkeypatch):
+    monkeypatch.setattr(kernel_warmup, "_stamp", lambda frames: None)
+    monkeypatch.setattr(kernel_warmup, "prepare", lambda frames: None)
+    cli("warm-up").refused("no folder for them can be written (NUMBA_CACHE_DIR names one)")
+
+
+# A line and some of its completions; None where the shell completes file names.
+COMPLETED = {
+    "ba": {"batch"},
+    "run --ov": {"--overwrite"},
+    "run --he": {"--help", "--help-all"},
+    "run --shadows m": {"merged"},
+    "run --light ": {"true", "false"},
+    "--config ": None,
+    "run fr": None,
+    "run --log ": None,
+    "run --record ": None,
+    "run --threshold ": set(),
+}
+
+
+@pytest.fixture
+def place(settings, monkeypatch):
+    """A working folder that is the home as well, with bgsub among the programs."""
+    programs = settings / "programs"
+    programs.mkdir()
+    (programs / "bgsub").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bgsub "$@"\n')
+    (programs / "bgsub").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("HOME", str(settings))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(settings / ".config"))
+    return settings
+
+
+def shell(name, code):
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    words = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[name]
+    ended = subprocess.run([name, *words, code], capture_output=True, text=True, check=False, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout.splitlines()
+
+
+def in_bash(line):
+    """Bash code that prints the completions of a line and the options for the shell."""
+    words, last = line.rpartition(" ")[::2]
+    typed = ["bgsub", *words.split(), last]
+    return (
+        f"COMP_WORDS=({shlex.join(typed)}); COMP_CWORD={len(typed) - 1}; COMPREPLY=(); _bgsub_completion bgsub; "
+        "printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+
+
+@pytest.mark.slow
+def test_bash_completes(place):
+    code = 'eval "$(_BGSUB_COMPLETE=bash_source bgsub)"; compopt() { echo "$@"; }; '
+    code += "; echo ---; ".join(map(in_bash, COMPLETED))
+    answers = "\n".join(shell("bash", code)).split("\n---\n")
+    for (line, wanted), answer in zip(COMPLETED.items(), answers, strict=True):
+        found = set(answer.split("\n")) - {""}
+        if wanted is None:
+            assert found <= {"-o default", "-o dirnames"}, line
+        assert bool(found) == (wanted is None or bool(wanted)), line
+        assert (wanted or set()) <= found, line
+
+
+def completed(line, **variables):
+    """Return the completions and the heavy modules that were imported."""
+    code = (
+        "import sys; from bgsub.cli import invoke; code = invoke([]); "
+        "print(code, *sorted({'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)), file=sys.stderr)"
+    )
+    typed = {"_BGSUB_COMPLETE": "bash_complete", "COMP_WORDS": f"bgsub {line}", "COMP_CWORD": str(line.count(" ") + 1)}
+    environment = {**os.environ, **typed, **variables}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    return ended.stdout.split(), ended.stderr
+
+
+@pytest.mark.parametrize("text", ["save = 'mask'", "= wrong", "unknown = 1"])
+def test_completion_imports_nothing_heavy_and_ignores_settings(place, text):
+    Path("bgsub.toml").write_text(text)
+    Path("frames").mkdir()
+    answer = completed("run frames --on-event true --roi 1,2 --shadows me", BGSUB_UNKNOWN="1")
+    assert answer == (["plain,merged"], "0\n")
+
+
+def test_every_command_is_completed(place):
+    assert {word.removeprefix("plain,") for word in completed("")[0]} == set(program.commands)

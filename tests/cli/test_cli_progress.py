@@ -1,11 +1,8 @@
 """Messages beside the result: bars, lines, the log file, JSON, and the compilation of kernels."""
 
-import json
 import logging
 import re
 import sys
-from contextlib import contextmanager
-from io import StringIO
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +35,7 @@ def words(folder, tmp_path):
     numbers = iter(range(99))
 
     def make(*more):
-        return ["run", folder, "-o", tmp_path / f"out{next(numbers)}", "--start-frames", 10, *more]
+        return ["run", folder, "-o", tmp_path / f"out{next(numbers)}", "--start-frames", 10, "--online", *more]
 
     return make
 
@@ -72,16 +69,6 @@ def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
     pattern = rf"bgsub: images '{folder}': 30 of 30 frames, [\d.e+]+ frames/s, 0:00:00 left"
     assert re.fullmatch(pattern, lines[-1])
     cli(*words("--quiet")).clean()
-
-
-def test_lines_of_a_live_source_have_an_interval_of_their_own(cli, tmp_path, endless_stream, monkeypatch):
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    words = ("live", endless_stream.address, "--no-window", "--duration", 4, "-o")
-    cli(*words, tmp_path / "out").clean()
-    monkeypatch.setattr(progress, "INTERVAL_LIVE", 0.0)
-    lines = lines_of(cli(*words, tmp_path / "out2"))
-    assert lines[0].startswith(f"bgsub: stream '{endless_stream.address}': 1 frames, ")
-    assert len(lines) == 4
 
 
 def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
@@ -119,16 +106,6 @@ def test_log_file(cli, words, tmp_path, folder, monkeypatch):
     cli(*words("--log", gone)).refused(f"the log cannot be written to '{gone}': No such file or directory")
 
 
-def test_verbose_and_quiet_before_and_after_the_command(cli, words):
-    logger = logging.getLogger("bgsub")
-    for line, level in ((words("-v"), "INFO"), (["--verbose", *words()], "INFO"), (words(), "WARNING")):
-        assert cli(*line).code == 0
-        assert logging.getLevelName(logger.level) == level
-    assert len(logger.handlers) == 1
-    assert cli("bench", "gone", "-q").code == 2
-    assert cli("config", "demo", "-q", "-v").code == 0
-
-
 def test_verbose_from_a_variable_shows_the_traceback(cli, words, monkeypatch):
     monkeypatch.setenv("BGSUB_VERBOSE", "true")
     monkeypatch.setattr("bgsub.jobs.run_job", lambda *_, **__: 1 / 0)
@@ -137,59 +114,31 @@ def test_verbose_from_a_variable_shows_the_traceback(cli, words, monkeypatch):
     assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows the traceback)"
 
 
-def test_summary_as_json(cli, words, folder, tmp_path):
-    for quiet in ([], ["--quiet"]):
-        result = json.loads(cli(*words("--json", *quiet)).clean().out)
-        assert result["source"] == f"images '{folder}'"
-        assert (result["frames"], result["width"], result["height"], result["tracked"]) == (30, 48, 32, True)
-        assert (result["stopped"], len(result["outputs"])) == ("end", 1)
-    cli("run", "gone.mp4", "-o", tmp_path / "x", "--json").refused("no such file or folder: 'gone.mp4'")
-
-
 @pytest.fixture
 def compiled(monkeypatch, folder):
     """A run that compiles 31 of 62 kernels in 30 s, and the others in 11.2 s."""
-    now, listeners = [0.0], [CompilationLog()]
+    now, listener = [0.0], CompilationLog()
     monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-
-    @contextmanager
-    def listening(listener):
-        listeners.append(listener)
-        yield
-        assert listener._bar is None
 
     def run_job(*_, **__):
         for seconds, done in ((0, 0), (30, 31), (11.2, 62)):
             now[0] += seconds
-            for listener in listeners:
-                listener(Progress(done, 62))
+            listener(Progress(done, 62))
         raise SourceError("end of the test")
 
-    monkeypatch.setattr(progress.compilation, "listening", listening)
     monkeypatch.setattr("bgsub.jobs.run_job", run_job)
 
 
-def test_compilation_on_a_terminal(cli, words, terminal, compiled):
-    terminal()
-    lines = lines_of(cli(*words()))
-    assert lines.pop() == "bgsub: error: end of the test"
-    pattern = r"compiling kernels \d+ of 62, once per installation \|.*\| \d\d:\d\d"
-    assert [line for line in lines if not re.fullmatch(pattern, line)] == []
-    assert lines[-1].startswith("compiling kernels 31 of 62, ")
-
-
-@pytest.mark.parametrize("silence", [[], ["--quiet"], ["--progress", "bar"]])
-def test_compilation_in_lines_and_in_the_log_file(cli, words, compiled, tmp_path, silence):
+@pytest.mark.parametrize("options", [[], ["--quiet"], ["--progress", "bar"]])
+def test_compilation_in_lines_and_in_the_log_file(cli, words, compiled, tmp_path, options):
     lines = [
         "compiling kernels 0 of 62, once per installation",
         "compiling kernels 31 of 62",
         "62 kernels compiled in 41.2 s",
     ]
-    answer = cli(*words(*silence, "--log", tmp_path / "a.log"))
-    if silence:
-        assert "bgsub: compiling" not in answer.err
-    else:
-        assert lines_of(answer) == [f"bgsub: {line}" for line in (*lines, "error: end of the test")]
+    answer = cli(*words(*options, "--log", tmp_path / "a.log"))
+    shown = [] if "--quiet" in options else lines
+    assert lines_of(answer) == [f"bgsub: {line}" for line in (*shown, "error: end of the test")]
     logged = (tmp_path / "a.log").read_text().splitlines()
     assert [line.split(" INFO ")[-1] for line in logged][:3] == lines
 
@@ -208,20 +157,13 @@ def test_messages_above_a_bar_have_the_level_of_the_screen(capsys):
 def test_rates_exclude_compilation(monkeypatch):
     now, waited, lines = [100.0], [0.0], []
     monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    for module in (compilation, progress):
-        monkeypatch.setattr(module, "waited", lambda: waited[0])
+    monkeypatch.setattr(compilation, "waited", lambda: waited[0])
     shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
     now[0], waited[0] = now[0] + 60, 40
     shown.update(100)
     now[0] += 20
     shown.update(300)
     assert lines == ["video 'a': 400 of 7500 frames, 10 frames/s, 0:11:50 left"]
-    with progress.bar(total=10, file=StringIO()) as drawn:
-        begin = drawn.start_t
-        meter = progress._Bar(drawn)
-        waited[0] += 1000
-        meter.update()
-        assert drawn.start_t == begin + 1000
     result = JobResult("a", False, Summary(120, 0, 0, 42.5, "end", waited=40.5), Statistics(), [])
     assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
     fields = result.as_dict()

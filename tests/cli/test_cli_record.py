@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 import signal
 from pathlib import Path
@@ -15,7 +14,6 @@ from av_files import write_av
 from cli_inputs import names
 
 from bgsub.video import open_source
-from bgsub.video.sinks.copying import PacketCopy
 
 RATE, GROUP = 10, 20  # frames per second, frames between keyframes
 SHAPE = (96, 128, 3)
@@ -121,32 +119,6 @@ def test_motion_across_two_files_is_one_clip(cli, here, films):
         np.testing.assert_array_equal(frames[40].image, next(iter(source)).image)
 
 
-@pytest.mark.slow
-def test_length_gap_and_longest_clip(cli, here, plain):
-    def clips(*words):
-        shutil.rmtree("clips", ignore_errors=True)
-        answer = cli("run", plain, "--record", "clips", "--pre-roll", 0.5, "--post-roll", 0.5, *words, *QUICK).ok()
-        return spans_of("clips") or answer.err
-
-    # Only the last moment is shorter than 1.6 s.
-    assert len(clips("--event-gap", 1, "--min-event-length", 1.6)) == 2
-    # The last two are 2.5 s apart, the first two 4 s.
-    assert len(clips("--event-gap", 3)) == 2
-    assert len(clips("--event-gap", 5)) == 1
-    hint = clips("--motion-threshold", 0.9)
-    assert re.fullmatch(r"bgsub: no clip: at most [56].\d % of a frame was foreground, .* motion threshold\n", hint)
-    split = clips("--event-gap", 1, "--max-clip-length", 1)
-    assert len(split) == 3 + 3 + 2
-    assert all(end - start <= 1 + GROUP / RATE for start, end in split)
-
-
-def test_video_without_motion(cli, here):
-    path = write(here / "still.mp4", (), count=60)
-    answer = cli("run", path, "--record", "clips", *QUICK).clean()
-    assert answer.out.endswith("; no motion, no clip; wrote clips\n")
-    assert (names("clips"), rows("clips")) == (["clips.csv"], [])
-
-
 def test_stopped_run_keeps_its_clip_and_other_outputs(cli, here, plain, signal_after):
     signal_after(70, signal.SIGINT)
     words = ("-o", "out", "--save", "mask", "--event-formats", "csv", "--record", "clips", *TIGHT, *QUICK)
@@ -155,12 +127,6 @@ def test_stopped_run_keeps_its_clip_and_other_outputs(cli, here, plain, signal_a
     assert ": stopped after 70 frames; the outputs end there" in answer.err
     assert [name for name in names("out") if name[0] != "."] == ["events.csv", "mask.mkv"]
     assert spans_of("clips") == [(4.0, pytest.approx(6.9))]
-
-
-def test_other_outputs_need_a_folder(cli, here, plain):
-    for words in (("run",), ("run", "--record", "clips", "--save", "mask"), ("track", "--record", "clips")):
-        cli(*words, plain).refused("Missing option '-o' / '--output'")
-    assert names(here) == []
 
 
 @pytest.mark.slow
@@ -177,25 +143,6 @@ def test_batch_records_into_the_folder_of_each_file(cli, here, films, serial):
         answer.refused(f"--record takes the name of a folder without a folder here, got '{Path(name)}'")
 
 
-def test_live_records_like_run_and_a_folder_for_each_camera(cli, here, films, plain):
-    cli("live", plain, films / "cam-1.mp4", "--fast", "--no-window", "--record", "live", *TIGHT, *QUICK).clean()
-    cli("run", plain, "--record", "run", *TIGHT, *QUICK).clean()
-    first, second = sorted(Path("live").iterdir())
-    assert len(rows(first)) == 1
-    assert rows(second) == rows("run")
-    assert names(here) == ["live", "run"]
-
-
-def test_full_disk(cli, here, plain, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(PacketCopy, "_mux", full)
-    answer = cli("run", plain, "--record", "clips", *TIGHT, *QUICK)
-    answer.refused("'clips/plain-0001.mp4' cannot be copied", "No space left on device", code=1)
-    assert names("clips") == []
-
-
 def test_wrong_options(cli, here, plain):
     small = write_av(here / "small.mp4", scene((), count=5)[:, :48, :64])
     (here / "file").touch()
@@ -210,10 +157,3 @@ def test_wrong_options(cli, here, plain):
     ):
         cli("run", plain, *words, "-o", "out").refused(message)
     assert names(here) == ["file", "small.mp4"]
-
-
-def test_clips_of_selected_frames_have_all_frames(cli, here, plain):
-    cli("run", plain, "--record", "clips", "--every", 3, "--start", 1.0, *TIGHT, "--start-frames", 10).clean()
-    assert [round(float(row["start"])) for row in rows("clips")] == [4, 10, 16]
-    with open_source(Path("clips", rows("clips")[0]["file"])) as clip:
-        assert sum(1 for _ in clip) >= 45

@@ -1,14 +1,15 @@
 """``bgsub run``: outputs and summary for every kind of frames."""
 
+import csv
+import json
+
 import numpy as np
 import pytest
 from cli_inputs import QUICK, make_scene, names, read_masks
 from video_fakes import read_video, write_images, write_video
 
 import bgsub
-from bgsub.cli.method_options import FILE_ONLY
 from bgsub.errors import DependencyError, SinkError
-from bgsub.events.annotation import COLOURS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS
 
@@ -18,15 +19,6 @@ SHORT = "video shorter than the start phase, all masks are provisional"
 def expected_masks(frames, **parameters):
     subtractor = bgsub.BackgroundSubtractor(**parameters)
     return [subtractor.apply(frame) for frame in frames]
-
-
-def test_image_folder_keeps_its_numbers(cli, tmp_path, frames):
-    write_images(tmp_path / "in", frames, "in{:06d}.png")
-    for number in (1, 2, 3):
-        (tmp_path / "in" / f"in{number:06d}.png").unlink()
-    cli("run", tmp_path / "in", "-o", tmp_path / "out", *QUICK).clean()
-    assert names(tmp_path / "out" / "mask") == [f"bin{number:06d}.png" for number in range(4, 31)]
-    np.testing.assert_array_equal(read_masks(tmp_path / "out" / "mask"), expected_masks(frames[3:], start_frames=10))
 
 
 def test_masks_of_a_video_are_lossless(cli, tmp_path, video, frames):
@@ -61,24 +53,9 @@ def test_every_view(cli, tmp_path, size, kind):
         assert shapes == {"mask": size, "panel": (2 * size[0], 2 * size[1])}
 
 
-def test_boxes_are_saved_alone_or_on_other_views(cli, tmp_path, folder):
-    views = "boxes.png,overlay.png,background.png"
-    cli("run", folder, "-o", tmp_path / "a", "--save", views, "--event-formats", "csv", *QUICK).clean()
-    cli("run", folder, "-o", tmp_path / "b", "--save", views, "--boxes", *QUICK).clean()
-    rows = (tmp_path / "a" / "events.csv").read_text().splitlines()
-    assert len([row for row in rows if row.startswith("object,")]) == 1
-
-    def boxed(name):
-        return (read_masks(tmp_path / name)[-1] == COLOURS[1]).all(axis=2).sum()
-
-    assert boxed("a/boxes") > 200
-    assert boxed("a/overlay") == 0
-    assert boxed("b/overlay") > 200
-    for name in ("boxes", "background"):
-        np.testing.assert_array_equal(read_masks(tmp_path / "a" / name), read_masks(tmp_path / "b" / name))
-
-
-@pytest.mark.parametrize(("channels", "dtype"), [(1, np.uint8), (1, np.uint16), (3, np.uint16)])
+@pytest.mark.parametrize(
+    ("channels", "dtype"), [(1, np.uint8), *(pytest.param(c, np.uint16, marks=pytest.mark.slow) for c in (1, 3))]
+)
 def test_grey_and_deep_images(cli, tmp_path, channels, dtype):
     frames = make_scene(30, channels=channels, dtype=dtype, empty=12)
     write_images(tmp_path / "in", frames)
@@ -90,18 +67,10 @@ def test_grey_and_deep_images(cli, tmp_path, channels, dtype):
     assert (background.shape, background.dtype) == (frames.shape[1:], dtype)
 
 
-@pytest.mark.parametrize("value", [0, 255])
-def test_constant_video_has_no_foreground(cli, tmp_path, value):
-    write_video(tmp_path / "in.avi", np.full((70, 32, 48, 3), value, np.uint8))
-    answer = cli("run", tmp_path / "in.avi", "-o", tmp_path / "out").clean()
-    assert "70 frames of 48x32; foreground 0.0 %; wrote" in answer.out
-    assert not np.any(read_video(tmp_path / "out" / "mask.mkv"))
-
-
 @pytest.mark.parametrize(("count", "noun"), [(1, "1 frame"), (50, "50 frames"), (51, "51 frames")])
 def test_video_shorter_than_the_start_phase(cli, tmp_path, count, noun):
     write_images(tmp_path / "in", make_scene(count, empty=60))
-    answer = cli("run", tmp_path / "in", "-o", tmp_path / "out").clean()
+    answer = cli("run", tmp_path / "in", "-o", tmp_path / "out", "--online").clean()
     assert f": {noun} of 48x32; foreground 0.0 %; {f'{SHORT}; ' if count < 51 else ''}wrote" in answer.out
     assert len(read_masks(tmp_path / "out" / "mask")) == count
 
@@ -140,29 +109,10 @@ def test_every_parameter_reaches_the_method(cli, settings, folder):
     values |= {"gradient_carry": "unchanged", "shadows": "merged", "scale": 0.5}
     offered = {name: parameter for name, parameter in SUBTRACTOR.items() if name != "on_change"}
     values = {name: values[name] if name in values else another(parameter) for name, parameter in offered.items()}
-    lines = [f"{name} = {str(values[name]).lower()!r}" for name in FILE_ONLY if isinstance(values[name], str)]
-    lines += [f"{name} = {str(values[name]).lower()}" for name in FILE_ONLY if not isinstance(values[name], str)]
-    (settings / "bgsub.toml").write_text("\n".join(["[method]", *lines]))
-    typed = {f"--{name.replace('_', '-')}": value for name, value in values.items() if name not in FILE_ONLY}
+    typed = {f"--{name.replace('_', '-')}": value for name, value in values.items()}
     words = [str(word).lower() for pair in typed.items() for word in pair]
     cli("run", folder, "-o", "out", "--save-model", "m.npz", *words).ok()
     assert bgsub.BackgroundSubtractor.load("m.npz").get_params() == {**values, "on_change": "error"}
-
-
-def test_quiet(cli, tmp_path, folder):
-    assert cli("run", folder, "-o", tmp_path / "out", "--quiet", *QUICK).clean().out == ""
-    assert len(read_masks(tmp_path / "out" / "mask")) == 30
-
-
-def test_output_that_fails_midway(cli, tmp_path, folder, monkeypatch):
-    def write_image(path, image, durable):
-        if path.stem == "bin000004":
-            raise SinkError(f"'{path}' cannot be written: No space left on device")
-
-    monkeypatch.setattr("bgsub.video.sinks.images.write_image", write_image)
-    answer = cli("run", folder, "-o", tmp_path / "out", "--save-model", tmp_path / "m.npz")
-    answer.refused("bin000004.png' cannot be written: No space left on device", code=1)
-    assert not (tmp_path / "m.npz").exists()
 
 
 @pytest.mark.parametrize(
@@ -182,3 +132,126 @@ def test_other_failures(cli, tmp_path, folder, monkeypatch, error, message):
     assert answer.code == 1
     assert answer.err.startswith("Traceback")
     assert answer.err.endswith(f"\nbgsub: error: {message}\n")
+
+
+FIRST, COME = 10, 30  # the first frame of the run, and the first with an object
+OUTPUTS = ("--start-frames", 5, "--save", "mask.png,mask.npz", "--event-formats", "csv,jsonl")
+
+
+@pytest.fixture
+def pictures():
+    """Sixty frames of 64x48; from frame 30 on, a square moves to the right."""
+    rng = np.random.default_rng(0)
+    wall = np.kron(rng.integers(60, 120, (6, 8, 3)), np.ones((8, 8, 1)))
+    pictures = np.clip(wall + rng.normal(0, 2, (60, 48, 64, 3)), 0, 255).astype(np.uint8)
+    for index in range(COME, 60):
+        pictures[index, 16:30, index - COME + 2 : index - COME + 16] = (20, 30, 250)
+    return pictures
+
+
+def check_numbers(out, images):
+    """Compare the numbers of the first frame and of the first object in each output; return its times."""
+    with (out / "events.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    event = json.loads((out / "events.jsonl").read_text())
+    index = np.load(out / "mask.npz")["index"]
+    mask = next(n for n, image in enumerate(read_masks(out / "mask")) if (image == 255).sum() > 50)
+    assert index[0] == FIRST
+    come = [int(row["start_frame"]), event["start_frame"], event["track"]["frame"][0], index[mask]]
+    assert come == [COME] * 4
+    assert (names(out / "mask")[0], names(out / "mask")[mask]) == images
+    return row["start_time"] and float(row["start_time"]), event["start_time"]
+
+
+@pytest.mark.parametrize("start", [FIRST, "1.0s"])
+def test_video(cli, tmp_path, pictures, start):
+    video = write_video(tmp_path / "clip.avi", pictures, fps=10)
+    cli("run", video, "-o", tmp_path / "out", "--start", start, *OUTPUTS).ok()
+    times = check_numbers(tmp_path / "out", (f"bin{FIRST:06d}.png", f"bin{COME:06d}.png"))
+    assert times == (COME / 10, COME / 10)
+    answer = cli("track", video, "-o", tmp_path / "late", "--start", 60)
+    answer.refused("nothing between frame 60 and the end", "(frame 59)\n")
+
+
+def test_images_numbered_from_1(cli, tmp_path, pictures):
+    folder = write_images(tmp_path / "frames", pictures, "in{:06d}.jpg")
+    cli("run", folder, "-o", tmp_path / "out", "--start", FIRST, *OUTPUTS).ok()
+    check_numbers(tmp_path / "out", (f"bin{FIRST + 1:06d}.png", f"bin{COME + 1:06d}.png"))
+
+
+FOUND = "bgsub: settings from bgsub.toml in this folder: "
+
+
+@pytest.fixture
+def place(settings, folder):
+    return settings
+
+
+@pytest.fixture
+def day(cli):
+    """A function that runs a daily command with further options."""
+    numbers = iter(range(99))
+
+    def call(*words, source="frames"):
+        return cli("run", source, "-o", f"out{next(numbers)}", "--model", "m.npz", "--save-model", "m.npz", *words)
+
+    return call
+
+
+def parameters(path="m.npz"):
+    return bgsub.BackgroundSubtractor.load(path).get_params()
+
+
+def test_same_command_starts_and_continues_a_model(day, place):
+    assert day(*QUICK).clean().out.endswith(", m.npz\n")
+    before = (place / "m.npz").read_bytes()
+    write_images(place / "three", make_scene(3, empty=3))
+    second = day(*QUICK, source="three").clean()
+    assert "shorter than the start phase" not in second.out
+    assert second.out.endswith(", m.npz\n")
+    assert (place / "m.npz").read_bytes() != before
+    assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
+
+
+def test_failed_run_keeps_the_old_model(day, place, monkeypatch):
+    def write(path, image):
+        if path.stem.endswith("7"):
+            raise SinkError("no space left")
+
+    assert day(*QUICK).code == 0
+    before = (place / "m.npz").read_bytes()
+    monkeypatch.setattr("bgsub.video.sinks.images.write_image", write)
+    assert day(*QUICK).code == 1
+    assert (place / "m.npz").read_bytes() == before
+
+
+def test_model_of_a_damaged_source_and_of_other_frames(day, place):
+    (place / "frames" / "in000027.png").write_bytes(b"no image")
+    assert day(*QUICK).code == 1
+    assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
+    write_images(place / "small", make_scene(3, 30, 40))
+    day(*QUICK, source="small").refused("the saved model, uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)")
+    day(*QUICK, "--min-area", "0.1").refused("made with --min-area 0.0002, so --min-area 0.1 cannot be given")
+
+
+def test_parameters_from_a_file_apply_to_new_models(cli, day, place):
+    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
+    message = f"{FOUND}rank, start-frames\n"
+    assert day().err == message
+    assert day().err == message
+    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
+    ignored = "bgsub: the model m.npz keeps its rank = 2; bgsub.toml: 'rank' in [method] is ignored\n"
+    assert day().ok().err == message + ignored
+    assert parameters()["rank"] == 2
+    (place / "bgsub.toml").write_text("rank = 4")
+    answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
+    assert "keeps its rank = 2; bgsub.toml: 'rank' is ignored\n" in answer.err
+
+
+def test_other_frame_rate_than_that_of_the_model(cli, day, place):
+    day(*QUICK, "--fps", 10, "--every", 2).clean()
+    for words in (["--fps", 10, "--every", 2], ["--fps", 5], []):
+        cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
+    answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--fps", 25).ok()
+    message = "times of the method keep its 5 frames per second; --fps 25 applies to times and outputs only"
+    assert answer.err == f"bgsub: the model m.npz: {message}\n"

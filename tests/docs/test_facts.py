@@ -2,17 +2,17 @@
 
 import inspect
 import re
-import shlex
-from pathlib import Path
+import sys
+from importlib import import_module
 
 import click
-import numpy as np
 import pytest
-from pages import DOCS, blocks
+from pages import DOCS, ROOT
 
-from bgsub import BackgroundSubtractor, RobustPCA, Separation, synthetic
+from bgsub import BackgroundSubtractor, RobustPCA, Separation
+from bgsub._opencv import cv2
 from bgsub.cli import program
-from bgsub.events import clips, region_counts, writers
+from bgsub.events import feed, recorder, writers
 from bgsub.jobs.batch import manifest
 from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
@@ -96,8 +96,8 @@ def table(page, after):
 def test_columns_of_files_are_documented():
     for after, columns in {
         "`events.csv`, a line": writers.COLUMNS,
-        "`regions.csv`, a line": region_counts.COLUMNS,
-        "`clips.csv`, a line": clips._COLUMNS,
+        "`regions.csv`, a line": feed.COLUMNS,
+        "`clips.csv`, a line": recorder._COLUMNS,
     }.items():
         assert sorted(table("howto-events.md", after)) == sorted(columns)
     (line,) = (line for line in read("howto-hours-of-files.md").splitlines() if "manifest.csv" in line)
@@ -109,32 +109,55 @@ def test_window_keys_match_the_page():
     assert set(table("howto-network-camera.md", "## In the window")) <= known | {"1"}  # "v, 0..9"
 
 
-def test_the_systemd_unit_has_a_valid_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("gate").mkdir()
-    (unit,) = (block.code for block in blocks("howto-network-camera.md") if block.language == "ini")
-    words = shlex.split(re.search(r"ExecStart=((?:.*\\\n)*.*)", unit)[1].replace("\\\n", " ").replace("%h/", ""))
-    assert words[0].endswith("bin/bgsub")
-    command = program.get_command(program.make_context("bgsub", [], resilient_parsing=True), words[1])
-    assert command.make_context("bgsub live", words[2:]).params["cameras"] == ("rtsp://gate.local/stream",)
-
-
-def test_the_counts_on_the_page_match_the_scene():
-    page, middle = read("howto-counting.md"), 120
-    assert 'scene("street", size=(240, 180), length=400, seed=1, walkers=2)' in page
-    street = synthetic.scene("street", size=(240, 180), length=400, seed=1, walkers=2)
-    before, left, right = {}, 0, 0
-    for index in range(len(street)):
-        for key, pixels in street.movers(index).items():
-            now = float(np.nonzero(pixels)[1].mean())
-            then = before.get(key, now)
-            left, right = left + (then >= middle > now), right + (then < middle <= now)
-            before[key] = now
-    assert f"{left} to the left, {right} to the right" in page
-
-
 def test_the_defaults_on_the_tuning_page_are_correct():
     for name in ("threshold", "noise_factor", "neighbours", "median", "min_area", "rank", "forgetting", "absorb_after",
                  "scale", "start_frames"):  # fmt: skip
         section = re.search(rf"^## {name}$(.*?)(?=^## )", read("tuning.md"), re.M | re.S)[1]
         assert f"Default {SUBTRACTOR[name].default:g}" in section, name
+
+
+PICTURES = DOCS / "pictures"
+PAGES = ("tutorial-files", "tutorial-live", "tutorial-python", "howto-matrices")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "scripts")
+        yield
+        for name in ("docs_tutorials", "docs_tuning", "docs_figures"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_show_all_their_pictures(page):
+    shown = re.findall(r"\(pictures/(.*?)\)", (DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    assert sorted(shown) == sorted(path.name for path in PICTURES.glob(f"{page}-*"))
+    for name in shown:
+        assert (PICTURES / name).stat().st_size < 150_000
+        assert min(cv2.imread(str(PICTURES / name)).shape[:2]) >= 240
+
+
+@pytest.mark.large
+def test_pictures_of_a_tutorial_can_be_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    script, page = import_module("docs_tutorials"), "tutorial-python"
+    assert script.make(page, tmp_path, length="10s") == []
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in PICTURES.glob(f"{page}-*")}
+    monkeypatch.setattr(script, "WINDOW_TOOLS", ("no-such-tool",))
+    with pytest.raises(script.CannotError, match="needs no-such-tool"):
+        script.window()
+
+
+def test_each_tuning_parameter_has_a_picture():
+    page = (DOCS / "tuning.md").read_text(encoding="utf-8")
+    for name, case in import_module("docs_tuning").CASES.items():
+        (values,) = re.findall(
+            rf"^## {name}$.*?^!\[{name} ([^\]]+)\]\(pictures/tuning-{name}\.jpg\)$", page, re.M | re.S
+        )
+        shown = [{"off": "False", "on": "True"}.get(word, word) for word in re.findall(r"[\w.]+", values)]
+        if name != "shadows":
+            expected = [f"{value:g}" if isinstance(value, float) else str(value) for value in case.values]
+            assert [word for word in shown if word != "and"] == expected
+        assert SUBTRACTOR[name].default in case.values
+        assert cv2.imread(str(PICTURES / f"tuning-{name}.jpg")).shape == (2 * (240 + 26), 2 * 320 + 8, 3)

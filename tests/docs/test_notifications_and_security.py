@@ -12,10 +12,8 @@ from receiver import receiving
 from video_fakes import write_video
 
 from bgsub._opencv import cv2
-from bgsub.cli import invoke, setting_sources
-from bgsub.errors import ParameterError
+from bgsub.cli import invoke
 from bgsub.events.notifications.notification import PLACEHOLDERS, Notification
-from bgsub.live.access import Access
 
 PAGE, SECURITY = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("home-automation", "security"))
 WEBHOOK = "http://homeassistant.local:8123"
@@ -87,31 +85,10 @@ def test_mqtt_and_the_phone_receive_notifications(camera, notes):
     assert cv2.imread(notification["snapshot"]).shape == (32, 48, 3)
 
 
-def test_settings_from_the_page(camera, notes, tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("BGSUB_NO_CONFIG")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    (settings,) = blocks("toml")
-    with receiving() as server:
-        (tmp_path / "bgsub").mkdir()
-        (tmp_path / "bgsub" / "config.toml").write_text(settings.replace(WEBHOOK, server.address))
-        run("bgsub live rtsp://camera/stream --json", camera, "")
-        assert json.loads(capsys.readouterr().out)["notifications"]["lost"] == 0
-        assert {json.loads(body)["type"] for _, _, body in server.requests.queue} == {"start", "snapshot", "end"}
-    assert {words[0] for words, _ in notes()} == {"mosquitto_pub", "logger"}
-
-
 def test_the_json_has_the_fields_of_a_notification():
     (example,) = blocks("json")
     sent = json.loads(Notification("end", "motion", 3, "camera 0", None, None, 1, None).to_json())
     assert tuple(json.loads(example)) == tuple(sent) == ("version", *PLACEHOLDERS, "objects")
-
-
-def test_home_assistant_yaml_is_valid_and_short():
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    automation, mqtt = blocks("yaml")
-    assert yaml.safe_load(automation)["automation"][0]["triggers"][0]["allowed_methods"] == ["POST"]
-    assert yaml.safe_load(mqtt)["mqtt"]["binary_sensor"][0]["device_class"] == "motion"
-    assert max(automation.count("\n"), mqtt.count("\n")) <= 12
 
 
 def test_commands_on_the_security_page(camera, monkeypatch, capsys):
@@ -128,12 +105,3 @@ def test_commands_on_the_security_page(camera, monkeypatch, capsys):
     assert (ROOT / tried.split()[1] / "conftest.py").is_file()
     for script in re.findall(r"`python (scripts/\S+)`|`(\.ci/\S+)`", SECURITY):
         assert (ROOT / "".join(script)).is_file()
-
-
-def test_token_length_and_settings_limits():
-    access, other = (Access(host) for host in ("0.0.0.0", "127.0.0.1"))
-    assert other.token is None
-    assert len(access.token) * 6 >= 128
-    with pytest.raises(ParameterError, match="at least 8"):
-        Access("0.0.0.0", "1234567")
-    assert {"serve", "token", "on-event", "webhook", "scheduler", "overwrite", "output"} <= set(setting_sources._LIMITS)

@@ -95,19 +95,6 @@ def test_every_public_name_is_documented(site):
     assert "rank=3" in re.sub(r"<[^>]+>", "", signature)
 
 
-def test_an_error_on_a_page_fails_the_build(tmp_path):
-    shutil.copytree(DOCS, tmp_path / "docs", ignore=lambda *_: [page for page in PAGES if page != "index.md"])
-    index = tmp_path / "docs" / "index.md"
-    index.write_text("# Title\n\nText.\n", encoding="utf-8")
-    assert build(tmp_path / "docs", tmp_path / "right") == ""
-    index.write_text("# Title\n\nA formula $\\nosuch x$ and a [page](nowhere.md).\n", encoding="utf-8")
-    errors = build(tmp_path / "docs", tmp_path / "wrong")
-    assert "nosuch" in errors
-    assert "nowhere.md" in errors
-    index.write_text("# Title\n\n<!-- names of bgsub.cli.help -->\n", encoding="utf-8")
-    assert build(tmp_path / "docs", tmp_path / "unlisted")
-
-
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 def test_no_page_scrolls_horizontally_on_a_phone(site):
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")

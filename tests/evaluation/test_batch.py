@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -10,20 +11,23 @@ import numpy as np
 import pytest
 
 from bgsub._opencv import cv2
-from bgsub.errors import DependencyError, ParameterError, SinkError, SourceError
+from bgsub.errors import DependencyError, ParameterError, SourceError
 from bgsub.evaluation import (
     METHODS,
     Confusion,
-    MaskWriter,
     Sequence,
     Sheet,
     compare,
     compare_results,
+    confusion,
+    error_image,
     evaluate,
     find_sequences,
     make_method,
+    score_results,
 )
 from bgsub.evaluation.methods import LIBRARY_METHODS
+from bgsub.synthetic import scene
 
 
 @pytest.fixture
@@ -31,14 +35,6 @@ def sequences(tmp_path, make_sequence):
     make_sequence(tmp_path / "dataset" / "x" / "a", moving=4)
     make_sequence(tmp_path / "dataset" / "y" / "b", range(1, 4), moving=0, masks=[2])
     return find_sequences([tmp_path / "dataset"])
-
-
-def test_scores_by_sequence_and_method(sequences, left_half):
-    scores = list(compare(sequences, {"one": left_half, "mog2": lambda: make_method("mog2")}))
-    found = ["/".join((s.category, s.sequence, s.method)) for s in scores]
-    assert found == ["x/a/one", "x/a/mog2", "y/b/one", "y/b/mog2"]
-    assert scores[0].confusion == Confusion(tp=4 * 48, fp=4 * 48, tn=4 * 96)
-    assert (scores[2].frames, scores[2].length, scores[2].confusion.fp) == (1, 3, 96)
 
 
 def test_written_masks_score_the_same(tmp_path, sequences, left_half):
@@ -70,12 +66,6 @@ def test_missing_masks_are_reported_first(tmp_path, sequences, left_half):
     runs = compare_results(sequences[::-1], tmp_path / "out")
     with pytest.raises(SourceError, match=r"out/x/a has no mask for frame 2 \(bin000002\.png\), nor for 1 more"):
         next(runs)
-
-
-def test_masks_need_a_folder(tmp_path, sequences):
-    (tmp_path / "taken").write_text("a file")
-    with pytest.raises(SinkError, match=r"cannot write into folder '.*a': '.*taken' is a file, not a folder"):
-        MaskWriter(tmp_path / "taken", sequences[0])
 
 
 def test_sheet_sections_and_progress(tmp_path, sequences, left_half):
@@ -138,3 +128,99 @@ def test_roi_file_names(tmp_path, make_sequence):
     assert np.array_equal(Sequence(folder).roi, inside > 0)
     cv2.imwrite(str(folder / "ROI.bmp"), 255 - inside)
     assert np.array_equal(Sequence(folder).roi, inside == 0)
+
+
+LENGTH, FIRST, LAST = 12, 4, 9
+
+
+@pytest.fixture
+def folder(tmp_path, make_sequence):
+    """Twelve frames of 16x12 whose left quarter moves; frames 4 to 9 are scored."""
+    mask = np.zeros((12, 16), np.uint8)
+    mask[:, :4] = 255
+    mask[0, :] = 170
+    mask[1, 4:] = 50
+    make_sequence(tmp_path, range(1, LENGTH + 1), truth=mask)
+    (tmp_path / "temporalROI.txt").write_text(f"{FIRST} {LAST}")
+    return tmp_path
+
+
+PER_FRAME = Confusion(tp=44, fp=44, fn=0, tn=88, shadow=12, shadow_fp=4)
+
+
+def test_only_frames_in_the_temporal_roi_are_scored(folder, left_half):
+    method = left_half()
+    score = evaluate(Sequence(folder), method)
+    assert method.seen == [10 * number for number in range(1, LENGTH + 1)]
+    assert score.frames == LAST - FIRST + 1
+    assert score.confusion == sum([PER_FRAME] * score.frames, Confusion())
+    assert score.method == "LeftHalf"
+    assert score.sequence == folder.name
+    assert 0 < score.milliseconds < 1000
+
+
+def test_stored_masks_score_like_their_method(folder, left_half):
+    results = folder / "results"
+    results.mkdir()
+
+    def write(number, frame, mask, truth):
+        assert (truth is not None) == (FIRST <= number <= LAST)
+        assert frame.shape == (*mask.shape, 3)
+        cv2.imwrite(str(results / f"bin{number:06d}.png"), mask)
+
+    live = evaluate(Sequence(folder), left_half(), on_frame=write)
+    stored = score_results(Sequence(folder), results)
+    assert stored.confusion == live.confusion
+    assert stored.method == "results"
+    assert math.isnan(stored.milliseconds)
+    (results / f"bin{LAST:06d}.png").unlink()
+    with pytest.raises(SourceError, match=r"no mask for frame 9 \(bin000009\.png\)"):
+        score_results(Sequence(folder), results)
+    with pytest.raises(SourceError, match="does not exist"):
+        score_results(Sequence(folder), folder / "nowhere")
+
+
+def test_mask_of_another_size_is_refused(folder, left_half):
+    cv2.imwrite(str(folder / "groundtruth" / "gt000005.png"), np.zeros((6, 8), np.uint8))
+    with pytest.raises(SourceError, match=r"mask of frame 5 .* 8x6 .* 16x12"):
+        evaluate(Sequence(folder), left_half())
+
+
+def test_shadow_label_of_opencv_is_background(tmp_path):
+    for number, images in enumerate(scene("street", size=(80, 64), length=120, walkers=2, lamps=False)):
+        for place, image in zip(("input", "groundtruth"), images, strict=True):
+            (tmp_path / place).mkdir(exist_ok=True)
+            cv2.imwrite(str(tmp_path / place / f"{number:06d}.png"), image)
+    sequence = Sequence(tmp_path)
+    with pytest.raises(ParameterError, match=r"method must be one of bgsub, mog2, knn, .*, got 'magic'"):
+        evaluate(sequence, "magic")
+    for name in ("mog2", "knn"):
+        score = evaluate(sequence, name)
+        assert score.method == name
+        assert score.confusion.f_measure > 0.4
+    labels = set()
+    method = make_method("mog2")
+    total = Confusion()
+    for number, frame in sequence.frames():
+        mask = method.apply(frame)
+        labels |= set(np.unique(mask).tolist())
+        total += confusion(np.where(mask == 127, 0, mask).astype(np.uint8), sequence.truth(number))
+    assert 127 in labels
+    assert total == evaluate(sequence, "mog2").confusion
+
+
+def test_error_image_colours_errors():
+    frame = np.full((2, 3), 100, np.uint8)
+    truth = np.array([[255, 255, 0], [50, 170, 0]], np.uint8)
+    mask = np.array([[255, 0, 255], [255, 255, 0]], np.uint8)
+    image = error_image(frame, mask, truth)
+    assert image.shape == (2, 3, 3)
+    assert image.argmax(axis=2).tolist() == [[1, 0, 2], [2, 0, 0]]
+    assert image[1, 1].tolist() == [50, 50, 50]
+    assert image[1, 2].tolist() == [50, 50, 50]
+    assert (frame == 100).all()
+    assert np.array_equal(error_image(cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR), mask, truth), image)
+    with pytest.raises(ParameterError, match="one size"):
+        error_image(frame, mask[:, :2], truth)
+    with pytest.raises(ParameterError, match="frame must be"):
+        error_image(frame.astype(float), mask, truth)

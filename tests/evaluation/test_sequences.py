@@ -11,8 +11,7 @@ import pytest
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.evaluation import SceneSequence, Sequence, find_sequences
-from bgsub.synthetic import scene
+from bgsub.evaluation import Sequence, find_sequences
 
 CODES = np.array([[0, 50, 85], [170, 255, 0]], np.uint8)
 
@@ -60,7 +59,7 @@ def test_sparse_masks_and_other_names(tmp_path, make_sequence):
     (tmp_path / "input" / "notes.txt").write_text("7")
     (tmp_path / "groundtruth" / "gt000010.png").rename(tmp_path / "groundtruth" / "gt00010.png")
     sequence = Sequence(tmp_path)
-    assert sequence.numbers == [9, 10, 11]  # by number, not by name
+    assert [number for number, _ in sequence.frames()] == [9, 10, 11]  # by number, not by name
     assert sequence.scored == [10]
     assert sequence.truth(9) is None
 
@@ -110,17 +109,6 @@ def test_folders_that_cannot_be_scored(folder):
     write(folder / "input" / "x1.png")
     with pytest.raises(SourceError, match=r"in000001\.jpg and x1\.png .* same number"):
         Sequence(folder)
-
-
-def test_scene_as_a_sequence():
-    made = scene("lobby", size=(32, 32), length=40, empty_start=0)
-    sequence = SceneSequence(made)
-    assert len(sequence) == 40
-    assert sequence.name == "lobby"
-    for number, frame in sequence.frames():
-        assert np.array_equal(frame, made[number - 1][0])
-        assert np.array_equal(sequence.truth(number), made[number - 1][1])
-    assert np.array_equal(sequence.truth(20), made[19][1])
 
 
 @pytest.fixture

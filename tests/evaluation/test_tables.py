@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import csv
+import base64
+import html
 import json
 import math
+import re
+import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from bgsub import __version__
-from bgsub.errors import SinkError
-from bgsub.evaluation import Confusion, Score, format_json, format_table, summarise, write_csv
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.evaluation import Confusion, Score, Sheet, confusion, error_image, format_json, format_table, summarise
+from bgsub.evaluation.sheet import WorstFrames
 from bgsub.evaluation.tables import METRICS, SCHEMA
 
 EMPTY = Confusion(tn=100)
@@ -52,31 +59,6 @@ def test_undefined_metric_of_a_video_is_left_out():
     assert find(averages, None).defined["f_measure"] == 1
 
 
-def test_undefined_metric_of_a_category_and_no_detection():
-    averages = summarise([score("a", EMPTY, "still"), score("b", Confusion(6, 2, 4, 88), "busy")])
-    assert math.isnan(find(averages, "still").values["recall"])
-    assert find(averages, None).values["recall"] == pytest.approx(0.6)
-    assert find(averages, None).defined["recall"] == 1
-    averages = summarise([score("a", Confusion(10, 0, 0, 90)), score("b", Confusion(0, 0, 10, 90))])
-    assert find(averages, None).values["f_measure"] == 0.5  # without detection F is zero
-
-
-counts = st.builds(Confusion, *[st.integers(0, 50)] * 4)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(counts, st.sampled_from("xyz")), min_size=1, max_size=8))
-def test_averages_lie_between_worst_and_best_video(videos):
-    scores = [score(str(i), pixels, category) for i, (pixels, category) in enumerate(videos)]
-    for average in summarise(scores):
-        chosen = [s for s in scores if average.category in (None, s.category)]
-        for name, value in average.values.items():
-            there = [v for s in chosen if not math.isnan(v := getattr(s.confusion, name))]
-            assert math.isnan(value) == (not there)
-            if there:
-                assert min(there) - 1e-9 <= value <= max(there) + 1e-9
-
-
 def lines(scores):
     return format_table(scores, summarise(scores)).splitlines()
 
@@ -97,13 +79,6 @@ def test_table_of_one_category_ends_with_overall():
         f"overall, m: {name} is the mean of the 1 of 2 videos that define it"
         for name in ("recall", "FNR", "precision", "F")
     ]
-
-
-def test_table_of_several_categories():
-    rows = lines([score("a", Confusion(6, 2, 4, 88), "x"), score("a", EMPTY, "y")])[1:]
-    assert [row.split("  ")[0] for row in rows[:5]] == ["x/a", "y/a", "mean of x", "mean of y", "overall"]
-    assert rows[3].split()[4:6] == ["-", "1.0000"]
-    assert rows[5] == "overall, m: recall is the mean of the 1 of 2 categories that define it"
 
 
 SCORES = [
@@ -130,33 +105,165 @@ def test_json_content():
     assert [(c["category"], c["videos"]) for c in content["categories"]] == [("x", 1), ("ü", 1)]
 
 
-def test_csv_content(tmp_path):
-    write_csv(tmp_path / "o.csv", SCORES)
-    with (tmp_path / "o.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["level"], row["category"], row["video"], row["parts"]) for row in rows] == [
-        *(("video", "x", "busy, too", ""), ("video", "ü", "still", "")),
-        *(("category", "x", "", "1"), ("category", "ü", "", "1"), ("overall", "", "", "2")),
-    ]
-    assert (rows[0]["scored_frames"], rows[1]["recall"], rows[3]["recall"]) == ("5", "", "")
-    overall = summarise(SCORES)[-1]
-    assert [float(rows[4][name]) for name in METRICS] == [overall.values[name] for name in METRICS]
+SHAPE = (5, 7)
+GOOD = np.zeros((4, 4), np.uint8)
 
 
-def test_csv_is_replaced_as_a_whole(tmp_path, monkeypatch):
-    path = tmp_path / "o"
-    path.write_text("before")
+def brute_force(mask, truth, roi) -> Confusion:
+    tp = fp = fn = tn = shadow = shadow_fp = 0
+    for i in range(mask.shape[0]):
+        for j in range(mask.shape[1]):
+            if truth[i, j] in (85, 170) or not roi[i, j]:
+                continue
+            found = mask[i, j] > 127
+            if truth[i, j] == 255:
+                tp, fn = tp + found, fn + (not found)
+            else:
+                fp, tn = fp + found, tn + (not found)
+            if truth[i, j] == 50:
+                shadow, shadow_fp = shadow + 1, shadow_fp + found
+    return Confusion(*(int(v) for v in (tp, fp, fn, tn, shadow, shadow_fp)))
 
-    def fail(*_):
-        raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr("os.replace", fail)
-        with pytest.raises(SinkError, match=r"o' cannot be written: No space left on device"):
-            write_csv(path, SCORES)
-    assert path.read_text() == "before"
-    write_csv(path, SCORES)
-    assert "busy, too" in path.read_text(encoding="utf-8")
-    assert [p.name for p in tmp_path.iterdir()] == ["o"]
-    with pytest.raises(SinkError, match="cannot be written: No such file or directory"):
-        write_csv(tmp_path / "gone" / "o", SCORES)
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(np.uint8, SHAPE, elements=st.sampled_from([0, 1, 126, 127, 128, 255])),
+    arrays(np.uint8, SHAPE, elements=st.sampled_from([0, 50, 85, 170, 255])),
+    arrays(np.uint8, SHAPE, elements=st.sampled_from([0, 1, 255])),
+)
+def test_counts_equal_a_loop_over_pixels(mask, truth, roi):
+    assert confusion(mask, truth, roi) == brute_force(mask, truth, roi)
+    assert confusion(mask, truth) == brute_force(mask, truth, np.ones(SHAPE))
+    assert confusion(mask > 127, truth, roi != 0) == confusion(mask, truth, roi)
+
+
+def test_ratios():
+    c = Confusion(tp=60, fp=20, fn=40, tn=880, shadow=50, shadow_fp=10)
+    expected = {"recall": 0.6, "specificity": 880 / 900, "fpr": 20 / 900, "fnr": 0.4, "pwc": 6.0, "precision": 0.75}
+    expected |= {"scored": 1000, "f_measure": 2 * 0.6 * 0.75 / (0.6 + 0.75), "shadow_fpr": 0.2}
+    assert {name: getattr(c, name) for name in expected} == pytest.approx(expected)
+    assert sum([Confusion(1, 2, 3, 4, 5, 6), Confusion(10, 20, 30, 40, 50, 60)], Confusion()) == Confusion(
+        11, 22, 33, 44, 55, 66
+    )
+
+
+def test_ratios_with_denominator_zero_are_nan():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nothing = Confusion(tn=35)
+        for name in ("recall", "fnr", "precision", "f_measure", "shadow_fpr"):
+            assert math.isnan(getattr(nothing, name))
+        assert (nothing.specificity, nothing.pwc) == (1, 0)
+        assert math.isnan(Confusion().pwc)
+        alarm = Confusion(fp=35)
+        assert (alarm.f_measure, alarm.precision) == (0, 0)
+        assert math.isnan(alarm.recall)
+
+
+@pytest.mark.parametrize(
+    ("mask", "truth", "roi", "message"),
+    [
+        (GOOD.astype(float), GOOD, None, "mask must be .* float64"),
+        (np.zeros((4, 4, 3), np.uint8), GOOD, None, r"mask must be .*\(4, 4, 3\)"),
+        (GOOD, np.zeros((4, 5), np.uint8), None, r"truth must be .*\(4, 5\)"),
+        (GOOD, GOOD > 0, None, "truth must be uint8 .* bool"),
+        (GOOD, GOOD + 127, None, "got 127"),
+        (GOOD, GOOD, np.zeros((2, 2)), "roi must have"),
+    ],
+)
+def test_bad_arrays(mask, truth, roi, message):
+    with pytest.raises(ParameterError, match=message):
+        confusion(mask, truth, roi)
+
+
+FRAME = np.full((24, 32, 3), 100, np.uint8)
+TRUTH = np.zeros((24, 32), np.uint8)
+TRUTH[:10, :10] = 255
+
+
+def mask_with(wrong):
+    """The true mask with `wrong` false alarms."""
+    mask = TRUTH.copy()
+    mask[20:].reshape(-1)[:wrong] = 255
+    return mask
+
+
+def collect(wrongs, **options):
+    worst = WorstFrames(**options)
+    for number, wrong in enumerate(wrongs, start=1):
+        worst(number, FRAME, mask_with(wrong), TRUTH)
+    return worst.frames()
+
+
+def only(frame, mask, truth=TRUTH, roi=None):
+    """What is kept of one frame."""
+    worst = WorstFrames(1, roi)
+    worst(1, frame, mask, truth)
+    (kept,) = worst.frames()
+    return kept
+
+
+def written(path, **sections):
+    """A sheet of those sections, on disk."""
+    sheet = Sheet(path)
+    for title, frames in sections.items():
+        sheet.add(title, frames)
+    sheet.write()
+    return path
+
+
+def test_frames_with_most_wrong_pixels_are_kept():
+    frames = collect([3, 50, 7, 0, 20, 50, 1], count=3)
+    assert [(frame.number, frame.wrong) for frame in frames] == [(2, 50), (6, 50), (5, 20)]
+    assert frames[0].confusion.fp == 50
+
+
+def test_correct_and_unscored_frames_are_not_kept():
+    assert collect([0, 0], count=3) == []
+    worst = WorstFrames(3)
+    worst(1, FRAME, mask_with(9), None)
+    assert worst.frames() == []
+    mask = mask_with(5)
+    worst(1, FRAME, mask, TRUTH)
+    mask[:] = 255  # the arrays are copied
+    assert np.array_equal(worst.frames()[0].mask, mask_with(5))
+
+
+def test_only_the_worst_of_near_frames_is_kept():
+    frames = collect([10, 30, 20, 5, 5, 9, 8, 8, 40], count=8, gap=3)
+    assert [frame.number for frame in frames] == [9, 2, 6]
+
+
+def test_strip_shows_input_truth_mask_and_errors():
+    roi = np.ones(TRUTH.shape, bool)
+    roi[20:, :2] = False
+    frame = only(FRAME, mask_with(5), roi=roi)
+    assert frame.wrong == 3
+    first, truth, mask, errors = (frame.strip[:, x : x + 32] for x in (0, 36, 72, 108))
+    assert frame.strip.shape == (24, 140, 3)
+    assert np.array_equal(first, FRAME)
+    inside = np.where(roi, TRUTH, 85).astype(np.uint8)
+    assert np.array_equal(truth[..., 0], inside)
+    assert np.array_equal(mask[..., 1], mask_with(5))
+    assert np.array_equal(errors, error_image(FRAME, mask_with(5), inside))
+    assert (errors[20, :2] == 50).all()
+    assert errors[20, 3].argmax() == 2
+
+
+def test_page_embeds_pictures_and_escapes_names(tmp_path):
+    frames = collect([3, 50], count=2)
+    path = written(tmp_path / "sheet.html", **{'a <script>&"b': frames, "perfect": []})
+    page = path.read_text(encoding="utf-8")
+    assert "<script" not in page
+    for text in ('a <script>&"b', "No wrong pixel.", "frame 2: F 0.800, 50 false alarms, 0 misses, 100 hits"):
+        assert text in html.unescape(page)
+    images = re.findall('<img[^>]*src="data:image/jpeg;base64,([^"]*)"', page)
+    assert len(images) == 2
+    image = cv2.imdecode(np.frombuffer(base64.b64decode(images[0]), np.uint8), cv2.IMREAD_COLOR)
+    assert image.shape == frames[0].strip.shape
+    assert np.abs(image.astype(int) - frames[0].strip).mean() < 8
+
+
+def test_sheet_is_a_web_page(tmp_path):
+    with pytest.raises(ParameterError, match=r"a sheet must end in \.html, got '.*sheet\.png'"):
+        Sheet(tmp_path / "sheet.png")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
-from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
-from event_scenes import frame_of, mask_of, separated, walk, write
+from event_scenes import frame_of, mask_of, separated
 
-from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
+from bgsub.events import EventFeed, ObjectLinker
 from bgsub.events.annotation import COLOURS, annotate, outlines_of
 from bgsub.video.regions import Regions
-from bgsub.video.sinks.base import Sink
-from bgsub.video.views import VIEWS
 
 GREY = 100
 
@@ -61,14 +57,6 @@ def test_only_boxes_and_labels_are_drawn(zoom):
     assert not ink.any()
 
 
-def test_a_new_object_has_one_box():
-    boxes = walk((40, 200), (20, 0), 12, (30, 60))
-    confirmed = next(step for step in steps([[box] for box in boxes], (480, 640)) if step.objects)
-    assert len(confirmed.objects) > 1  # those of the frames before
-    ink = changed(annotate(confirmed, {}, plain(480, 640)))[190:270]
-    assert np.flatnonzero(ink.any(axis=0)).min() >= boxes[confirmed.frame][0] - 6
-
-
 @pytest.mark.parametrize(
     ("size", "tiles"), [((1, 1), 1), ((1, 400), 2), ((400, 1), 1), ((120, 160), 1), ((480, 1280), 2)]
 )
@@ -87,15 +75,6 @@ def test_pictures_of_any_size(size, tiles):
         assert 12 <= height <= picture.shape[0] / 12
 
 
-def test_small_pictures_are_enlarged_by_an_integer():
-    picture = plain(48, 64)
-    picture[47, 0] = 7
-    shown = annotate(last([[]], (48, 64)), {}, picture)
-    assert shown.shape == (240, 320, 3)
-    assert (shown[-5:, :5] == 7).all()
-    assert not changed(shown)[20:-5].any()
-
-
 def test_outlines_of_regions():
     outlines = outlines_of(Regions(["door=100,100,60,80", "lane=50%,90%;90%,90%;70%,60%"]), (480, 640))
     assert list(outlines) == ["door", "lane"]
@@ -112,19 +91,6 @@ def test_outlines_of_regions():
     assert not changed(picture)[110:170, 110:150].any()
 
 
-def test_labels_do_not_overlap():
-    frames = [[(300, 200, 60, 40), (364, 200, 60, 40), (300, 246, 60, 40)]] * 12
-    feed = EventFeed(ObjectLinker(25.0, join=0))
-    for index, boxes in enumerate(frames):
-        step = feed.step(frame_of(index, shape=(480, 640)), separated(mask_of(boxes, (480, 640)), None, (0.0,)))
-    assert len(step.objects) == 3
-    picture = annotate(step, {}, plain(480, 640))
-    grounds = [(picture == colour).all(axis=2).sum() for colour in COLOURS[1:4]]
-    one = annotate(replace(step, objects=step.objects[:1]), {}, plain(480, 640))
-    alone = (one == COLOURS[1]).all(axis=2).sum()
-    assert min(grounds) > 0.75 * alone
-
-
 def test_names_of_events_are_shown_for_two_seconds():
     found = list(steps([[]] * 80, (240, 320), events={3: "light-change", 20: "covered"}))
     shown = [step.recent for step in found]
@@ -133,48 +99,3 @@ def test_names_of_events_are_shown_for_two_seconds():
     assert shown[20] == shown[52] == ("light-change", "covered")
     assert shown[55] == ("covered",)
     assert shown[72] == ()
-
-
-# Machado, Oliveira and Fernandes (2009): linear colours as seen with colour vision deficiency.
-MISSING_CONES = {
-    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-}
-
-
-@pytest.mark.parametrize("kind", MISSING_CONES)
-def test_colours_are_distinguishable_with_colour_vision_deficiency(kind):
-    linear = (np.array(COLOURS)[:, ::-1] / 255) ** 2.2
-    seen = (linear @ np.array(MISSING_CONES[kind]).T).clip(0, 1) ** (1 / 2.2) * 255
-    distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
-    assert min(distances) > 28
-
-
-def keeper_of(view):
-    """Return a sink that stores the pictures of a view."""
-    sink = create_autospec(Sink, instance=True)
-    sink.pictures = []
-    sink.write.side_effect = lambda _, separation: sink.pictures.append(VIEWS[view](separation))
-    return sink
-
-
-def pictured(count):
-    """Yield frames and separations."""
-    shape = (240, 320)
-    for index, box in enumerate(walk((10, 100), (1, 0), count, (30, 60))):
-        separation = separated(mask_of([box], shape), "light-change" if index % 97 == 60 else None, (0.0,))
-        yield frame_of(index, 25.0, shape), separation
-
-
-@pytest.mark.parametrize("view", ["boxes", "panel"])
-def test_views_show_the_drawings(view):
-    keeper, plainly = keeper_of(view), keeper_of(view)
-    sink = AnnotatingSink(keeper, EventFeed(ObjectLinker(25.0)))
-    write(pictured(12), sink, plainly)
-    assert (keeper.pictures[-1] == COLOURS[1]).all(axis=2).sum() > 150
-    assert (plainly.pictures[-1] == COLOURS[1]).all(axis=2).sum() == 0
-    keeper.reset_mock()
-    for name, values in (("idle", ()), ("close", ()), ("abort", ()), ("preview", (None,))):
-        getattr(sink, name)(*values)
-    assert [name for name, _, _ in keeper.method_calls] == ["idle", "close", "abort", "preview"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -73,25 +72,6 @@ def test_start_and_end_of_an_event():
     assert found[12].until == pytest.approx(0.7)
     assert found[13].until is None
     assert feed.finish_motion() == []
-
-
-def test_an_event_ends_with_the_feed():
-    feed = feed_of()
-    list(steps(feed, [50] * 5))
-    (event,) = feed.finish_motion()
-    assert (event.start_frame, event.end_frame) == (0, 4)
-    assert feed.finish_motion() == [event]
-
-
-@pytest.mark.parametrize("at", [2, 4, 7, 12, 15])
-def test_resumed_events_are_identical(at):
-    areas = [*AREAS[:14], 30, 30, 30, 30]
-    whole = list(steps(feed_of(), areas))
-    first, second = feed_of(), feed_of()
-    found = list(steps(first, areas[:at]))
-    second.resume(json.loads(json.dumps(first.checkpoint(first))))
-    found += steps(second, areas[at:], at)
-    assert [motion[1:6] for motion in found] == [motion[1:6] for motion in whole]
 
 
 def test_motion_does_not_depend_on_tracking():

@@ -1,19 +1,22 @@
 """Notifications of a stream."""
 
+import logging
+import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import cv2
 import numpy as np
 import pytest
 from event_scenes import RATE, frame_of, mask_of, separated, write
+from receiver import HANG, receiving, unused_address
 
 from bgsub.errors import SinkError
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.notifications.notification import DeliveryCounts, Destination
-from bgsub.events.notifications.sink import NotificationSink
+from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
+from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
+from bgsub.events.notifications.sink import Delivery, NotificationSink, finish_all
 from bgsub.events.recorder import RecorderSink
 from bgsub.video.regions import Regions
 
@@ -115,14 +118,6 @@ def test_complete_clips_are_notified(tmp_path):
         assert all(path.exists() for path in told)
 
 
-def test_events_end_with_the_run(tmp_path):
-    for end in ("close", "abort"):
-        notifications = run(stream(count=125), end, snapshots=tmp_path)
-        assert brief(notifications) == [
-            ("start", "motion", 1, 100), ("snapshot", "motion", 1, 120), ("end", "motion", 1, 124),
-        ]  # fmt: skip
-
-
 def test_events_of_the_whole_frame_are_numbered_separately():
     events = {30: "light-change", 200: "covered", 201: "covered", 202: "scene-change"}
     notifications = run(stream(events=events))
@@ -135,16 +130,6 @@ def test_events_of_the_whole_frame_are_numbered_separately():
     assert [one.number for one in notifications if one.event == "motion"] == [1, 1]
 
 
-def test_times_of_live_sources_and_without_time():
-    begin, received = datetime.now(UTC), time.monotonic()
-    start, end = run(stream(received=received))
-    for notification, seconds in ((start, 4.0), (end, 5.56)):
-        assert notification.time.utcoffset() is not None
-        assert abs(notification.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
-    start, end = run(stream(fps=None), fps=None)
-    assert (start.seconds, start.duration, start.frame, end.frame) == (None, None, 100, 139)
-
-
 def test_a_full_disk(tmp_path, monkeypatch, caplog):
     def fail(path, _image):
         raise SinkError(f"'{path}' cannot be written: No space left on device")
@@ -153,12 +138,6 @@ def test_a_full_disk(tmp_path, monkeypatch, caplog):
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
     (message,) = caplog.messages
     assert message.startswith(f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written")
-
-
-def test_unwritable_folder(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}/file/x': "):
-        NotificationSink(EventFeed(ObjectLinker()), [], snapshots=tmp_path / "file" / "x")
 
 
 def test_resumed_runs():
@@ -176,3 +155,104 @@ def test_resumed_runs():
         ("start", "covered", 1, 30), ("end", "covered", 1, 30), ("start", "motion", 1, 100), ("end", "motion", 1, 119),
         ("end", "motion", 1, 139), ("start", "covered", 2, 240), ("end", "covered", 2, 240),
     ]  # fmt: skip
+
+
+AWAY = DeliveryError("is away")
+
+
+def notification(number=1):
+    return Notification("start", "motion", number, "camera 0", None, None, number, None)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+class Answering(Destination):
+    """Raises `failures`, then succeeds; blocks until `open` is set."""
+
+    name = "destination"
+
+    def __init__(self, *failures):
+        self.failures, self.got, self.open, self.came = list(failures), [], threading.Event(), threading.Event()
+        self.open.set()
+
+    def send(self, notification):
+        self.came.set()
+        assert self.open.wait(60)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
+        self.got.append(notification.number)
+
+    def cancel(self):
+        self.open.set()
+
+
+def deliver(destination, count=1, linger=60, **options):
+    """Deliver notifications; return the counts."""
+    delivery = Delivery(destination, **{"pause": 0.001, **options})
+    for number in range(count):
+        delivery.put(notification(number))
+    finish_all([delivery], linger)
+    return delivery.counts
+
+
+def test_failures_are_retried_in_order_and_logged_once(caplog):
+    destination = Answering(None, AWAY, AWAY, OSError("no files left"))
+    assert deliver(destination, 20) == DeliveryCounts(20, 0, 3)
+    assert destination.got == list(range(20))
+    assert caplog.messages == [
+        "destination: is away; notifications are tried again for 60 s",
+        "destination works again; notifications lost meanwhile: 0",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_final_failures_are_not_retried(caplog):
+    destination = Answering(DeliveryError("answers 404 Not Found", final=True), None, DeliveryError("off", final=True))
+    assert deliver(destination, 4) == DeliveryCounts(2, 2, 0)
+    assert destination.got == [1, 3]
+    works = "destination works again; notifications lost meanwhile: 1"
+    lost = [f"destination: {why}; a notification is lost" for why in ("answers 404 Not Found", "off")]
+    assert caplog.messages == [lost[0], works, lost[1], works]
+
+
+def test_a_flood_loses_the_oldest(caplog):
+    destination = Answering(AWAY)
+    destination.open.clear()
+    delivery = Delivery(destination, pause=0.001)
+    delivery.put(notification(0))
+    assert destination.came.wait(60)
+    for number in range(1, 1001):
+        delivery.put(notification(number))
+    destination.open.set()
+    finish_all([delivery], 60)
+    assert destination.got == [0, *range(1001 - 64, 1001)]
+    assert delivery.counts == DeliveryCounts(65, 936, 1)
+    assert caplog.messages[-1] == "destination works again; notifications lost meanwhile: 936"
+
+
+def test_the_end_does_not_wait_for_hanging_servers(caplog):
+    with receiving(always=HANG) as server:
+        deliveries = [Delivery(WebhookNotifier(server.address)) for _ in range(3)]
+        for number in range(10):
+            for delivery in deliveries:
+                delivery.put(notification(number))
+        for _ in deliveries:
+            server.notification()
+        begin = time.monotonic()
+        finish_all(deliveries, 0.2)
+        assert 0.2 <= time.monotonic() - begin < 8  # an answer may take 10 s
+    assert [delivery.counts for delivery in deliveries] == [DeliveryCounts(0, 10, 0)] * 3
+    late = f"webhook {server.address}: no answer before the end of the run; a notification is lost"
+    assert caplog.messages == [late] * 3
+
+
+def test_the_end_waits_neither_for_hanging_commands_nor_for_pauses():
+    begin = time.monotonic()
+    assert deliver(CommandNotifier("sleep 1000"), 5, linger=0.2) == DeliveryCounts(0, 5, 0)
+    assert deliver(WebhookNotifier(unused_address()), 3, linger=0.2, pause=1000, patience=1e6).lost == 3
+    assert time.monotonic() - begin < 20

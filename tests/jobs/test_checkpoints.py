@@ -1,17 +1,21 @@
 """Checkpoints of a pipeline with fakes: when they are made, and how a run continues."""
 
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from checkpoint_kit import due_every
-from video_fakes import FakeSource, ThresholdSubtractor, quit_after, separate, write_images, write_video
+from video_fakes import FakeSource, ThresholdSubtractor, separate, write_images, write_video
 
 from bgsub.errors import SourceError
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, saved_frames
-from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import Job
+from bgsub.jobs.job_state import InputState, JobIdentity
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.storage import array_file
 from bgsub.video import ImageSequenceSource, Sink, open_source
 
 
@@ -105,13 +109,6 @@ def test_run_continues_after_the_last_checkpoint(path, fail_at, every_fourth):
     assert Checkpoint.read(path).frames == 12
 
 
-def test_checkpoint_of_another_version(path):
-    path.parent.mkdir()
-    array_file.write(path, array_file.Kind("checkpoint", 5), {"run": {"identity": {}}, "model": {}}, {})
-    with pytest.raises(SourceError, match=r"^[^\n]*version 7: another version of bgsub wrote[^\n]*$"):
-        Checkpoint.read(path)
-
-
 def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -130,41 +127,6 @@ def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, m
             times.append(now[0])
     assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
     assert saved_frames(path.parent.parent) == 0
-
-
-@pytest.mark.parametrize("stop_at", [1, 12])
-def test_stopped_run_loses_no_frame(path, stop_at):
-    sink, controls, subtractor = RecordingSink(), Controls(), Counting()
-    made = checkpoints(path, seconds=3600)
-    options = {"controls": controls, "progress": quit_after(controls, stop_at), "checkpoints": made}
-    summary = Pipeline(FakeSource(12), subtractor, [sink], **options).run()
-    assert summary.stopped == "user"
-    # What the subtractor has learned by then is in the outputs as well.
-    assert stop_at <= summary.frames == len(sink.names) == subtractor.count <= 12
-    assert sink.calls == [("checkpoint", summary.frames), "abort"]
-    stored, again = Checkpoint.read(path), RecordingSink()
-    assert (stored.frames, stored.index, thawed(stored).count) == (summary.frames, summary.frames - 1, summary.frames)
-    rest = checkpoints(path, stored)
-    rest.resume([again])
-    assert Pipeline(FakeSource(12), thawed(stored), [again], checkpoints=rest).run().frames == 12
-    assert again.names == [f"{number:06d}" for number in range(12)]
-
-
-def test_second_stop_does_not_wait_for_the_checkpoint(path):
-    sink, controls = RecordingSink(), Controls()
-
-    def stop(_frame, _separation):
-        controls.quit()
-
-    def interrupted():
-        raise KeyboardInterrupt
-
-    sink.checkpoint = interrupted
-    made = checkpoints(path, seconds=3600)
-    summary = Pipeline(FakeSource(12), Counting(), [sink], controls=controls, progress=stop, checkpoints=made).run()
-    assert summary.stopped == "SIGINT"
-    assert saved_frames(path.parent.parent) == 0
-    assert sink.calls == ["abort"]
 
 
 def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth):
@@ -205,3 +167,68 @@ def test_source_that_became_too_short(path):
     start = Checkpoint({}, frames=8, index=7, sinks=[{"names": []}])
     with pytest.raises(SourceError, match="fake ends before frame 7"):
         Pipeline(FakeSource(5), Counting(), [RecordingSink()], checkpoints=checkpoints(path, start)).run()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    for number in (1, 2):
+        (place / f"in{number}.png").write_bytes(b"picture")
+    return place
+
+
+def identity(job, source):
+    return JobIdentity.of(job, InputState.of(source))
+
+
+def fingerprint(job):
+    return JobIdentity.of(job, InputState("a.mp4")).fingerprint
+
+
+@pytest.mark.parametrize("change", ["rename", "replace", "add"])
+def test_changed_image_changes_the_folder(folder, change):
+    job, image = Job(str(folder), Path("out")), folder / "in2.png"
+    before = identity(job, folder)
+    if change == "rename":
+        image.rename(folder / "in3.png")
+    elif change == "add":
+        shutil.copy(image, folder / "in3.png")
+    else:
+        state = image.stat()
+        image.write_bytes(b"another")
+        os.utime(image, ns=(state.st_atime_ns, state.st_mtime_ns - 1))
+    assert identity(job, folder).difference(before) == f"before '{folder}' was changed"
+
+
+def test_same_input_by_another_name(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert InputState.of(Path("in1.png")) == InputState.of(folder / "in1.png")
+    (folder / "link.png").symlink_to("in1.png")
+    assert InputState.of(Path("link.png")) == InputState.of(folder / "in1.png")
+    assert InputState.of(folder, name="in*.png") != InputState.of(folder, name="in1*.png")
+
+
+def test_fingerprint_of_options_and_contents(tmp_path):
+    files = [tmp_path / name for name in ("model.npz", "roi.png", "privacy.png")]
+    for path in files:
+        path.write_bytes(b"1")
+    model, roi, privacy = files
+    masks = {"roi": (f"door={roi}", "0,0,5,5"), "privacy": (str(privacy), "0,0,5,5")}
+    job = Job("a.mp4", Path("/out/a"), model=model, save_model=Path("/out/a/m.npz"), **masks)
+    other = Job("b.mp4", Path("/out/b"), model=model, save_model=Path("/out/b/m.npz"), **masks)
+    first = fingerprint(job)
+    assert fingerprint(other) == fingerprint(replace(job, overwrite=True)) == first
+    for change in (
+        {"save": ("mask", "panel")},
+        {"parameters": {"rank": 2}},
+        {"save_model": None},
+        {"roi": masks["roi"][:1]},
+        {"privacy": masks["privacy"][:1]},
+    ):
+        assert fingerprint(replace(job, **change)) != first
+    for path in files:
+        path.write_bytes(b"22")
+        assert fingerprint(job) != first
+        path.write_bytes(b"1")
+        first = fingerprint(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import re
 import subprocess
 import sys
 import threading
@@ -11,22 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from video_fakes import (
-    COUNT,
-    FakeSource,
-    ListSink,
-    ThresholdSubtractor,
-    quit_after,
-    separate,
-    write_images,
-)
+from video_fakes import COUNT, FakeSource, ListSink, ThresholdSubtractor, quit_after, separate
 
+import bgsub
 from bgsub.errors import SourceError
+from bgsub.jobs import pipeline
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.job import Summary
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.jobs.simple import process_video
-from bgsub.video import create_sinks, open_source
+from bgsub.jobs.run import make_subtractor
+from bgsub.video import Frame
 
 
 def test_all_frames_reach_all_sinks(subtractor):
@@ -42,7 +35,6 @@ def test_all_frames_reach_all_sinks(subtractor):
     assert subtractor.rates == [-1] * COUNT
     assert (summary.frames, summary.dropped, summary.skipped, summary.stopped) == (COUNT, 0, 0, "end")
     assert summary.frames_per_second == pytest.approx(COUNT / summary.seconds)
-    assert set(summary.stage_seconds) == {"read", "track", "write"}
 
 
 @pytest.mark.parametrize(("count", "queue_size"), [(0, 8), (1, 8), (30, 1), (30, 3)])
@@ -69,13 +61,6 @@ def test_live_sources_drop_the_oldest():
     assert indices[-4:] == [46, 47, 48, 49]
     assert len(indices) in (4, 5)
     assert summary.dropped == 50 - summary.frames
-
-
-def test_skipped_frames_are_counted(subtractor, tmp_path, frames):
-    folder = write_images(tmp_path / "input", frames)
-    (folder / "in000003.png").write_text("broken")
-    summary = process_video(folder, subtractor=subtractor, on_error="skip")
-    assert (summary.frames, summary.skipped) == (COUNT - 1, 1)
 
 
 # Failures
@@ -172,47 +157,127 @@ print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     assert result.stdout.splitlines() == ["SIGINT True ['close'] 1", "True"], result
 
 
-def test_run_outside_the_main_thread(subtractor):
-    summaries = []
-    handler = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=lambda: summaries.append(Pipeline(FakeSource(), subtractor).run()))
-    thread.start()
-    thread.join()
-    assert summaries[0].frames == COUNT
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
 # process_video, with real files
 
 
-def test_failed_run_keeps_partial_outputs(tmp_path, frames):
-    source = open_source(frames)
-    sinks = create_sinks(tmp_path, ["mask", "panel"], source)
-    with pytest.raises(RuntimeError):
-        Pipeline(source, ThresholdSubtractor(fail_at=6), sinks).run()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mask.partial.mkv", "panel.partial.mp4"]
-    for path in tmp_path.iterdir():
-        assert len(list(open_source(path))) == 6
+def test_yields_every_frame_with_its_separation(subtractor, frames, tmp_path):
+    seen = list(bgsub.separate(frames, subtractor=subtractor))
+    assert [frame.index for frame, _ in seen] == list(range(COUNT))
+    for frame, separation in seen:
+        np.testing.assert_array_equal(separation.frame, frame.image)
+    with pytest.raises(SourceError, match="no such file or folder"):  # before the loop
+        bgsub.separate(tmp_path / "gone.avi")
 
 
-def test_source_that_cannot_be_opened_aborts_the_sinks(subtractor, tmp_path):
-    sink = ListSink()
-    with pytest.raises(SourceError):
-        process_video(tmp_path / "missing.avi", sink, subtractor=subtractor)
-    assert sink.ended == ["abort"]
+def test_leaving_early_closes_the_source(subtractor):
+    source = FakeSource()
+    loop = bgsub.separate(source, subtractor=subtractor)
+    next(loop)
+    loop.close()
+    with pytest.raises(SourceError, match="is closed"):
+        iter(source)
 
 
-@pytest.mark.slow
-def test_import_is_light():
-    heavy = {"numba", "scipy", "bgsub.subtractor"}
-    script = f"import sys, bgsub.video; print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert result.stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("fps", "every", "expected", "level"), [(None, 1, 25, "INFO"), (30, 90, 1 / 3, None), (1000, 1, 25, "WARNING")]
+)
+def test_frame_rate_of_the_subtractor(frames, caplog, fps, every, expected, level):
+    caplog.set_level("INFO", "bgsub")
+    source = bgsub.open_source(frames, fps=fps, every=every)
+    assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(expected)
+    assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
+    assert all(re.search(r" 25\b.*; set it with --fps$", message) for message in caplog.messages)
+    caplog.clear()
+    assert make_subtractor({"fps": 7}, None, source).get_params()["fps"] == 7
+    assert not caplog.messages
 
 
-def test_wait_for_kernels_is_no_part_of_the_rate(subtractor, monkeypatch):
-    lost = iter((100.0, 140.0))
-    monkeypatch.setattr("bgsub.jobs.pipeline.waited", lambda: next(lost))
-    summary = Pipeline(FakeSource(), subtractor).run()
-    assert summary.waited == 40
-    assert Summary(100, 0, 0, 50.0, "end", waited=40.0).frames_per_second == 10
+SLOW = 3  # the frame whose separation takes long
+SHOWN = 4  # frames that are shown meanwhile
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(pipeline, "_IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(pipeline, "_LATE", 0.001)
+
+
+class Camera(FakeSource):
+    """Frames one by one until it is cancelled: each waits until the one before it was shown or separated."""
+
+    def __init__(self):
+        super().__init__(1, live=True)
+        self.next = threading.Semaphore(1)
+        self.cancelled = False
+
+    def _frames(self):
+        index = 0
+        while self.next.acquire() and not self.cancelled:
+            yield Frame(index, f"{index + 1:06d}", None, self.frames[0])
+            index += 1
+
+    def cancel(self):
+        self.cancelled = True
+        self.next.release()
+
+
+class Slow(ThresholdSubtractor):
+    """Takes as long for one frame as the test needs."""
+
+    def __init__(self, camera):
+        super().__init__()
+        self.camera, self.done = camera, threading.Event()
+
+    def process(self, image, learningRate=-1):
+        if len(self.rates) == SLOW:
+            self.camera.next.release()
+            assert self.done.wait(30)
+        return super().process(image, learningRate)
+
+
+class Screen(ListSink):
+    """Releases the next frame of the camera some time after a preview."""
+
+    def __init__(self, camera, subtractor, after=lambda: None):
+        super().__init__()
+        self.camera, self.subtractor, self.after = camera, subtractor, after
+        self.previews, self.threads = [], set()
+        self.looks = 0
+
+    def write(self, frame, separation):
+        super().write(frame, separation)
+        self.camera.next.release()
+
+    def preview(self, frame):
+        self.previews.append((len(self.frames), frame.index))
+        self.threads.add(threading.current_thread())
+        if len(self.previews) == SHOWN:
+            self.subtractor.done.set()
+            self.after()
+        else:
+            self.looks = 3
+
+    def idle(self):
+        self.looks -= 1
+        if self.looks == 0:
+            self.camera.next.release()
+
+
+@pytest.mark.usefixtures("soon")
+def test_previews_while_a_frame_is_late():
+    camera, controls = Camera(), Controls()
+    subtractor, recording, late = Slow(camera), ListSink(), []
+    screen = Screen(camera, subtractor, lambda: late.append((controls.statistics.is_late, controls.busy)))
+
+    def progress(frame, _separation):
+        if frame.index > SLOW:
+            controls.quit()
+
+    Pipeline(camera, subtractor, [recording, screen], controls=controls, progress=progress).run()
+    # Before the late one came out, the frames behind it, each once; after it the newest is separated.
+    # (On a busy machine that one may be late as well.)
+    assert screen.previews[:SHOWN] == [(SLOW, SLOW + 1 + number) for number in range(SHOWN)]
+    assert [frame.index for frame in recording.frames] == [*range(SLOW + 1), SLOW + SHOWN]
+    assert screen.threads == {threading.current_thread()}
+    assert late == [(True, "the mask is late")]
+    assert (controls.statistics.is_late, controls.busy) == (False, "")

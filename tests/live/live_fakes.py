@@ -118,3 +118,31 @@ class Tunable(ThresholdSubtractor):
 
     def tune(self, **parameters) -> None:
         self.changes.update(parameters)
+
+
+class FakeDisplay:
+    """A display with a list of pressed keys; it is closed after `cross` polls."""
+
+    def __init__(self, keys: str | list[int] = (), cross: int | None = None) -> None:
+        self.keys = [ord(key) if isinstance(key, str) else key for key in keys]
+        self.cross = cross
+        self.looks = 0
+        self.shown: list[np.ndarray] = []
+        self.is_open = False
+
+    def open(self, title: str) -> None:
+        self.is_open = True
+
+    def show(self, title: str, image: np.ndarray) -> None:
+        assert self.is_open
+        self.shown.append(image.copy())
+
+    def key(self, milliseconds: int) -> int:
+        self.looks += 1
+        return self.keys.pop(0) if self.keys else -1
+
+    def visible(self, title: str) -> bool:
+        return self.cross is None or self.looks < self.cross
+
+    def close(self, title: str) -> None:
+        self.is_open = False

@@ -1,18 +1,16 @@
-"""Regions that a window or page stores in a settings file."""
+"""Regions drawn on the page: description, checks, storage."""
 
 from __future__ import annotations
 
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from live_fakes import Saved
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.live.commands import run_command
-from bgsub.live.region_store import RegionStore, corners, text_of
-from bgsub.video.regions import parse_region
+from bgsub.live.region_store import RegionStore
 
 SQUARE = "door=10%,10%;20%,10%;20%,20%;10%,20%"
 EMPTY = {"roi": [], "privacy": []}
@@ -39,13 +37,6 @@ def test_regions_are_described_in_percent(store):
     assert (private["kind"], private["name"]) == ("privacy", "region1")
     assert private["points"] == [[0, 0], [10, 0], [10, 40], [0, 40]]
     assert store.describe(0, 0)[2]["points"] is None  # before the first frame
-
-
-@pytest.mark.parametrize("text", [SQUARE, "5%,5%,30%,40%", "1,2;30,4;5,40"])
-def test_text_and_corners_agree(text):
-    points = corners(parse_region(text), 200, 100)
-    again = corners(parse_region(text_of("x", points)), 640, 480)
-    assert np.allclose(again, points, atol=0.01)
 
 
 def test_all_regions_are_replaced(store, saved):

@@ -7,20 +7,20 @@ import time
 from collections import Counter
 
 import pytest
-from live_fakes import WalkingSquare, beside, wait_until
+from live_fakes import FakeDisplay, WalkingSquare, beside, wait_until
 from test_server import Client
-from video_fakes import FakeDisplay, make_frames, write_video
+from video_fakes import make_frames, write_video
 
 from bgsub import BackgroundSubtractor
 from bgsub.errors import ParameterError, SourceError, StoppedError
-from bgsub.events.annotation import COLOURS
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.notifications.notification import Destination
 from bgsub.events.notifications.sink import NotificationSink
-from bgsub.live.session import LiveCamera, LiveSession, PacedSource
+from bgsub.jobs.job import Job
+from bgsub.live import session as sessions
+from bgsub.live.session import LiveSession, PacedSource
 from bgsub.video import ArraySource, Sink
-from bgsub.video.sources.camera_address import file_name
 
 pytestmark = pytest.mark.large
 QUICK = {"start_frames": 3, "threads": 1}
@@ -89,8 +89,21 @@ def cameras(monkeypatch):
     monkeypatch.setattr("bgsub.live.session.open_source", open_source)
 
 
+EXTRA = {}  # sinks by camera
+
+
+@pytest.fixture(autouse=True)
+def extra_sinks(monkeypatch):
+    make_sinks = sessions.make_sinks
+    monkeypatch.setattr(
+        sessions, "make_sinks", lambda job, *rest: [*make_sinks(job, *rest), *EXTRA.pop(job.source, ())]
+    )
+    EXTRA.clear()
+
+
 def camera(name, *sinks, **options):
-    return LiveCamera(name, parameters=QUICK, make_sinks=lambda source, feed: sinks, **options)
+    EXTRA[name] = sinks
+    return Job(name, ".", save=(), **{"parameters": QUICK, **options})
 
 
 def test_one_camera_runs_in_the_calling_thread(cameras, display):
@@ -102,13 +115,6 @@ def test_one_camera_runs_in_the_calling_thread(cameras, display):
     assert outcome.result.summary.stopped == "user"
     assert counting.threads == {threading.current_thread()}
     assert display.titles == display.closed == ["bgsub: 0"]
-
-
-@pytest.mark.parametrize(("name", "error"), [("7", "camera 7 cannot be opened"), ("2", "camera 2 broke")])
-def test_error_of_a_single_camera_is_raised(cameras, display, name, error):
-    with pytest.raises((SourceError, RuntimeError), match=error), LiveSession([camera(name)]) as session:
-        session.run()
-    assert display.titles == display.closed
 
 
 def test_failed_camera_does_not_stop_the_others(cameras, display):
@@ -151,16 +157,8 @@ def test_keys_control_all_cameras(cameras, display):
     assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
 
 
-def test_closed_window_ends_its_camera_only(cameras, display):
-    counting = Counting(lambda count: count == 5 and session.controls["camera 0"].quit())
-    other = Counting(lambda count: count > 5 and "bgsub: 0" in display.closed and session.quit())
-    with LiveSession([camera("0", counting), camera("1", other)]) as session:
-        outcomes = session.run()
-    assert outcomes[0].result.summary.frames < outcomes[1].result.summary.frames
-
-
-def test_parameters_reach_subtractor_and_sliders(cameras, monkeypatch):
-    described = LiveCamera("0", parameters={**QUICK, "threshold": 0.2})
+def test_parameters_reach_the_subtractor(cameras, monkeypatch):
+    described = camera("0", parameters={**QUICK, "threshold": 0.2})
     with LiveSession([described], window=False, page={"port": 0}) as session:
         controls, made, runner = session.controls["camera 0"], [], session._runner
 
@@ -199,36 +197,13 @@ def test_window_works_while_the_camera_opens(display, monkeypatch):
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
 
 
-@pytest.mark.slow
-def test_outputs_and_screens_share_one_feed(cameras, display):
-    feeds, colours = [], set()
-
-    def after(count):  # a busy machine drops frames, which delays tracking
-        if count >= 40 and colours.intersection(COLOURS):
-            session.quit()
-
-    def make_sinks(source, feed):
-        feeds.append(feed)
-        return [Counting(after)]
-
-    display.show = lambda title, image: colours.update(map(tuple, image[::2, ::2].reshape(-1, 3).tolist()))
-    described = LiveCamera("0", parameters=QUICK, make_sinks=make_sinks, motion={"min_share": 0.5})
-    with LiveSession([described], view="input", boxes=True) as session:
-        assert session.controls["camera 0"].boxes
-        session.run()
-    (feed,) = feeds
-    lasting = [event for event in feed.finish() if event.kind == "object"]
-    assert {COLOURS[event.id % len(COLOURS)] for event in lasting} & colours
-    assert feed.finish_motion() == []  # less than half of the frame moves
-
-
 def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
-    options = {"window": False, "page": {"port": 0}, "snapshot_folder": tmp_path, "backdrop": "#00ff00"}
+    options = {"window": False, "page": {"port": 0}, "snapshot_folder": tmp_path}
     with LiveSession([camera("0"), camera("1")], **options) as session:
 
         def work():
             wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
-            answer = Client(session.server).command({"snapshot": True, "view": "cutout"})[1]
+            answer = Client(session.server).command({"snapshot": True, "view": "overlay"})[1]
             assert [c["name"] for c in answer["cameras"]] == ["camera 0", "camera 1"]
             wait_until(lambda: len(list(tmp_path.iterdir())) == 6)
             session.quit()
@@ -269,7 +244,7 @@ def test_files_play_in_real_time_unless_fast(tmp_path, monkeypatch):
     path, paced = write_video(tmp_path / "video.avi", make_frames(5)), []
     monkeypatch.setattr("bgsub.live.session.PacedSource", lambda source: paced.append(source) or source)
     for fast in (True, False):
-        with LiveSession([LiveCamera(str(path), parameters=QUICK, fast=fast)], window=False) as session:
+        with LiveSession([camera(str(path))], window=False, fast=fast) as session:
             (outcome,) = session.run()
         assert outcome.result.summary.frames == 5
         assert len(paced) == (not fast)
@@ -278,22 +253,13 @@ def test_files_play_in_real_time_unless_fast(tmp_path, monkeypatch):
     assert time.monotonic() - begin >= 0.12
 
 
-def test_quit_does_not_wait_for_a_slow_file(tmp_path):
-    path = write_video(tmp_path / "video.avi", make_frames(3), fps=0.02)
-    with LiveSession([camera(str(path), Counting(lambda count: session.quit()))], window=False) as session:
-        (outcome,) = session.run()
-    assert outcome.result.summary.frames == 1
-    assert outcome.result.summary.seconds < 20
-
-
 def test_conflicting_arguments_leave_no_window_open(display):
     for described, options, message in (
         ([], {}, "at least one camera"),
         ([camera("0"), camera("0")], {}, "each camera can be given once, got camera 0 twice"),
         ([camera("0"), camera("1", save_model="m.npz")], {}, "a model file is for one camera"),
-        ([LiveCamera("0", parameters={"rank": 0})], {}, "rank must be"),
+        ([camera("0", parameters={"rank": 0})], {}, "rank must be"),
         ([camera("0")], {"view": "masks"}, "view must be one of"),
-        ([camera("0")], {"backdrop": "#zz"}, "backdrop must be"),
         ([camera("0")], {"page": {"port": -1}}, "port must be"),
     ):
         with pytest.raises(ParameterError, match=message):
@@ -301,6 +267,9 @@ def test_conflicting_arguments_leave_no_window_open(display):
     assert display.titles == display.closed == ["bgsub: 0"]
 
 
-def test_file_names():
-    given = ("rtsp://host:554/a/b?c=1", "camera 0", "../..", "", "/", "://")
-    assert [file_name(text) for text in given] == ["host-554-a-b-c-1", "camera-0", *["camera"] * 4]
+def test_quit_does_not_wait_for_a_slow_file(tmp_path):
+    path = write_video(tmp_path / "video.avi", make_frames(3), fps=0.02)
+    with LiveSession([camera(str(path), Counting(lambda count: session.quit()))], window=False) as session:
+        (outcome,) = session.run()
+    assert outcome.result.summary.frames == 1
+    assert outcome.result.summary.seconds < 20

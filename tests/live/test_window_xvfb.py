@@ -1,4 +1,4 @@
-"""The window on a virtual screen (Xvfb): picture, keys, sliders, mouse, close button."""
+"""The window on a virtual screen (Xvfb): picture, keys, close button."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from live_fakes import SQUARE, wait_until
 
 from bgsub._opencv import cv2
 
-CHOSEN = (0, 159, 230)  # blue, green, red of the region that is edited
-PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 MISSING = [tool for tool in ("Xvfb", "xdotool", "import") if shutil.which(tool) is None]
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")]
 
@@ -52,11 +50,6 @@ class Program:
     @property
     def window(self) -> str:
         return next(iter(self.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1:]), "")
-
-    @property
-    def geometry(self) -> dict[str, int]:
-        lines = self.xdotool("getwindowgeometry", "--shell", self.window).splitlines()
-        return {name: int(value) for name, _, value in (line.partition("=") for line in lines)}
 
     @property
     def state(self) -> dict:
@@ -108,7 +101,7 @@ def program(tmp_path, screen):
         program.process.wait()
 
 
-def test_window_keys_and_sliders(program):
+def test_keys_of_the_window(program):
     wait_until(lambda: program.squares == 2)  # input and foreground of the panel
     bright = program.screenshot().mean()
     program.press("h", show_help=True)
@@ -122,11 +115,6 @@ def test_window_keys_and_sliders(program):
     program.press("minus", threshold=0.08)
     program.press("less", min_area=0.0001)
 
-    size = program.geometry
-    place = size["WIDTH"] - 40, size["HEIGHT"] - 58
-    program.xdotool("mousemove", "--window", program.window, *place, "click", 1)
-    wait_until(lambda: program.state["threshold"] > 0.08)  # the slider moved a page to the right
-
     program.press("p", paused=True)
     program.xdotool("key", "s")
     wait_until(lambda: "snapshot" in program.state["notice"])
@@ -139,38 +127,3 @@ def test_window_keys_and_sliders(program):
     program.press("Escape", quitting=True)
     assert program.process.wait(20) == 0
     assert (program.folder / "errors").read_text() == ""
-
-
-def test_region_is_drawn_with_the_mouse(program):
-    wait_until(lambda: program.squares == 2)
-    program.press("e", editing=True)
-    wait_until(lambda: program.squares == 1)
-    place = program.geometry
-    (left, top), (right, bottom) = corners = [(place["X"] + x, place["Y"] + y) for x, y in ((150, 120), (300, 220))]
-    program.xdotool("mousemove", left, top, "mousedown", 1, "mousemove", left + 50, top + 80)
-    program.xdotool("mousemove", right, bottom, "mouseup", 1)
-
-    def is_marked(picture, x, y):
-        return (np.abs(picture[y - 2 : y + 3, x - 2 : x + 3].astype(int) - CHOSEN).max(axis=2) < 60).any()
-
-    # The region lies under the mouse, also where the window scales the picture.
-    wait_until(lambda: all(is_marked(program.screenshot(), x, y) for x, y in corners))
-    if PICTURES:
-        cv2.imwrite(f"{PICTURES}/window-regions.png", program.screenshot())
-    program.press("BackSpace", regions=["region"])
-    program.press("x", regions=["regionx"])
-    program.xdotool("key", "Return")
-    wait_until(lambda: "regions saved in bgsub.toml" in program.state["notice"])
-    (text,) = program.state["saved"][0]["roi"]
-    assert text.startswith("regionx=")
-    program.press("e", editing=True)
-    program.press("Delete", regions=[])
-    program.press("Escape", editing=False)
-    program.press("Escape", quitting=True)
-
-
-def test_close_button_ends_the_run(program):
-    command = [sys.executable, str(Path(__file__).with_name("x11_cross.py")), program.window]
-    subprocess.run(command, env=program.environment, check=True)
-    assert program.process.wait(20) == 0
-    assert program.state == {"quitting": True}

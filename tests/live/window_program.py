@@ -7,14 +7,12 @@ import json
 import sys
 from pathlib import Path
 
-from live_fakes import Saved, Tunable, WalkingSquare
+from live_fakes import Tunable, WalkingSquare
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.region_drawing import RegionDrawing
-from bgsub.live.region_store import RegionStore
 from bgsub.live.viewer import Viewer
-from bgsub.live.window import KeyCommands, WindowSink
+from bgsub.live.window import WindowSink
 from bgsub.video.sinks.base import Sink
 
 
@@ -22,8 +20,7 @@ class Report(Sink):
     """Prints the state of the run when it has changed."""
 
     def __init__(self, folder: Path) -> None:
-        self.controls, self.camera, self.saved = Controls(), WalkingSquare(), Saved()
-        self.drawing = RegionDrawing(RegionStore({}, self.saved.save))
+        self.controls, self.camera = Controls(), WalkingSquare()
         self._silent, self._last = folder / "silent", None
 
     def write(self, frame, separation) -> None:
@@ -34,8 +31,6 @@ class Report(Sink):
     def idle(self) -> None:
         state = {name: getattr(self.controls, name) for name in ("view", "paused", "frozen", "show_help", "notice")}
         state.update({name: self.controls.parameters[name] for name in ("threshold", "min_area")})
-        regions = [region.name for region in self.drawing._regions]
-        state.update(editing=self.drawing.active, regions=regions, saved=self.saved)
         if state != self._last:
             self._last = state
             print(json.dumps(state), flush=True)
@@ -48,6 +43,6 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     report = Report(folder)
     controls = report.controls
-    keys, viewer = KeyCommands(controls, drawing=report.drawing), Viewer(controls, report.camera.name)
-    window = WindowSink(title="bgsub test", controls=controls, viewer=viewer, keys=keys, snapshot_folder=folder)
+    viewer = Viewer(controls, report.camera.name)
+    window = WindowSink(title="bgsub test", controls=controls, viewer=viewer, snapshot_folder=folder)
     Pipeline(report.camera, Tunable(), [window, report], controls=controls).run()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bgsub.numerics.arrays import lazy_zeros
-from bgsub.scene.sample_memory import SampleMemory
+from bgsub.scene.segmentation import SampleMemory
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1,), (5, 3, 16)])
@@ -34,7 +34,7 @@ def test_one_entry_takes_one_page():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_restored_sample_memory_takes_no_more_memory():
-    first, second = (SampleMemory((1024, 1024), 3, 1) for _ in range(2))
+    first, second = (SampleMemory((1024, 1024), 3) for _ in range(2))
     first.samples[:: 1 << 14] = 1
     state = first.state()
     before = resident()

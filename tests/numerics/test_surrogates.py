@@ -81,13 +81,6 @@ def test_laws_of_the_weight(name, r, mu, p):
     assert np.all(surrogate.value(s) <= above + 1e-6 * (1 + surrogate.value(s)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_influence_of_outliers_falls(name):
-    influence = Surrogate(name, 0.05).influence(np.linspace(0, 10, 2000))
-    assert 0 < influence.argmax() < len(influence) - 1
-    assert influence[-1] < 0.5 * influence.max()
-
-
 @pytest.mark.parametrize(("function", "twin"), FORMULAS)
 def test_compiled_formulas_match_their_twins(function, twin):
     name, rng = function.__name__.split("_")[0], np.random.default_rng(0)

@@ -14,15 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
-from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
-from bgsub.scene import _sample_memory_kernels
-from bgsub.scene._sample_memory_kernels import MatchLimits
-from bgsub.scene.frame_format import lanes_of
+from bgsub.numerics.threads import copied, in_bands, one_blas_thread
 
 CORES = 4
-F = np.float32
-
-sizes = settings(max_examples=15, deadline=None)
 
 
 @pytest.fixture
@@ -118,35 +112,6 @@ def test_simultaneous_callers_share_the_helpers(pool):
     np.testing.assert_array_equal(total, CORES)
 
 
-def test_bands_for(monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: CORES)
-    pixels, limits = (10, 0, 199, 200, 10_000, 10_000, 10_000), (None, 8, None, None, None, 1, 7)
-    assert [bands_for(n, 100, limit) for n, limit in zip(pixels, limits, strict=True)] == [1, 1, 1, 2, CORES, 1, 7]
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-@given(h=st.integers(1, 16), w=st.integers(1, 80), radius=st.integers(1, 2), seed=st.integers(0, 99), data=st.data())
-@sizes
-def test_matches_in_two_bands_are_those_of_one(channels, h, w, radius, seed, data):
-    rng = np.random.default_rng(seed)
-    x, l = rng.integers(0, 60, (2, h, w, channels)).astype(np.uint8)
-    candidates, first = (rng.random((h, w)) < 0.3).astype(np.uint8), rng.integers(0, 255, (h, w)).astype(np.uint8)
-    samples = rng.integers(-20, 20, (h * w, channels, 8)).astype(np.int8)
-    memory = MatchLimits(0.1 * rng.random((h, w), F), F(1 / 255), F(0.05), F(2.5))
-    results = []
-    for cut in (h, data.draw(st.integers(0, h))):
-        shares, over = first.copy(), candidates.copy()
-        for begin, end in ((0, cut), (cut, h)):
-            numbers = F(0.05), F(0.5), F(255), radius
-            _sample_memory_kernels.clear_matching(
-                begin, end, lanes_of(x), x, l, memory, *numbers, samples, shares, over
-            )
-        results.append((shares, over))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert (results[0][1] <= candidates).all()
-
-
 def _in_a_child(connection):
     connection.send((calls(100, 4, 5), threads._pool._idle))
     connection.close()
@@ -184,8 +149,7 @@ def stream(seed, n=24, shape=(60, 81, 3)):
 
 @pytest.mark.large
 def test_simultaneous_subtractors_give_the_same_masks(pool, monkeypatch):
-    worth = "engine._WORTH_A_THREAD", "segmentation._LIGHT_WORK", "segmentation._HEAVY_WORK", "standing_objects._WORK"
-    for name in worth:
+    for name in ("engine._WORTH_A_THREAD", "segmentation._WORK", "standing_objects._WORK"):
         monkeypatch.setattr(f"bgsub.scene.{name}", 1200)
     monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", 36_000)  # 500 pixels: several blocks in every band
     streams = [stream(seed) for seed in range(4)]

@@ -4,7 +4,6 @@ import re
 
 import cells
 import grid
-import incomplete
 import large
 import methods
 import noise
@@ -16,8 +15,6 @@ import pytest
 import race
 import rank_bound
 from paper_kit import assert_picture
-
-from bgsub.errors import SinkError, SourceError
 
 FAST = "IALM,GoDec,AccAltProj"
 
@@ -102,31 +99,6 @@ def test_refuses_and_preserves_a_table_of_other_settings(phases, tmp_path):
     assert len(read(table)[1]) == 9
 
 
-def test_refuses_unknown_methods_and_methods_without_mask(tmp_path):
-    result = call(phase_transitions, tmp_path, "--methods", "IALM,SVD")
-    assert result.exit_code == 2
-    assert "'SVD'" in result.output
-    result = call(incomplete, tmp_path, "--methods", "IALM")
-    assert result.exit_code == 1
-    assert "missing entries" in result.output
-    assert list(tmp_path.iterdir()) == []
-    result = call(large, tmp_path, "--set", "colour=red")
-    assert result.exit_code == 1
-    assert "'colour=red'" in result.output
-
-
-@pytest.mark.large
-def test_incomplete_writes_a_table_per_share(tmp_path):
-    result = call(incomplete, tmp_path, "--size", 20, "--steps", 2, "--methods", "SpaRCS,lp (paper schedule)")
-    assert result.exit_code == 0
-    for share in (80, 50):
-        settings, rows = read(tmp_path / f"incomplete_{share}.csv")
-        assert settings["observed"] == str(share / 100)
-        assert len(rows) == 2 * 4
-    assert result.output.count(" of    4") == 4
-    assert_picture(tmp_path / "incomplete.png")
-
-
 @pytest.mark.large
 def test_rank_bound_writes_errors_of_both_parts(tmp_path):
     result = call(rank_bound, tmp_path, "--size", 30, "--points", 3, "--methods", "lp (paper schedule),GoDec")
@@ -172,16 +144,6 @@ def test_race_times_each_method_to_the_goal(tmp_path):
     assert_picture(tmp_path / "race.png")
 
 
-def test_time_to_the_goal_of_a_curve():
-    curve = race.Curve()
-    curve.add([1.0, 2.0, 3.0], [1.0, 1e-3, 1e-7])
-    curve.add([1.0, 4.0], [1e-2, 1e-4])
-    curve.add([1.0, 5.0], [1e-2, 1e-3])
-    assert curve.until(5e-3) == 4.0
-    assert curve.until(1e-6) == np.inf
-    assert curve.floor == 1e-4
-
-
 @pytest.mark.large
 def test_large_measures_time_error_and_memory(tmp_path):
     settings = {"experiment": "large matrix", "outliers": large.OUTLIERS}
@@ -200,26 +162,6 @@ def test_large_measures_time_error_and_memory(tmp_path):
     assert all(text in result.output for text in row.values())
 
 
-def test_planted_problem_with_missing_entries():
-    truth = planted.planted(40, 0.1, 0.2, 3, observed_share=0.5)
-    X, observed, rank, cardinality = truth.problem
-    assert observed.mean() == 0.5
-    assert not X[~observed].any()
-    assert np.array_equal(X[observed], (truth.L + truth.S)[observed])
-    assert rank == 4
-    assert cardinality == np.count_nonzero(truth.S * observed)
-    assert planted.planted(40, 0.1, 0.2, 3).problem.observed is None
-
-
-def test_noise_ratio_and_errors_that_are_not_finite():
-    noisy, clean = (planted.planted(40, 0.1, 0.2, 3, snr_db=decibels) for decibels in (20.0, np.inf))
-    assert np.array_equal(noisy.L, clean.L)
-    noise = np.linalg.norm(noisy.problem.X - clean.problem.X)
-    assert 20 * np.log10(np.linalg.norm(clean.L) / noise) == pytest.approx(20.0)
-    assert planted.relative_error(np.full((2, 2), np.nan), np.eye(2)) == np.inf
-    assert planted.relative_error(2 * np.eye(2), np.eye(2)) == 1
-
-
 @pytest.mark.large
 @pytest.mark.parametrize("name", list(methods.METHODS))
 def test_every_method_solves_an_easy_problem(name):
@@ -231,27 +173,3 @@ def test_every_method_solves_an_easy_problem(name):
     if method.masks:
         part = planted.planted(60, 0.03, 0.03, 0, observed_share=0.8)
         assert planted.relative_error(method.solve(part.problem, 0).low_rank, part.L) < 0.05
-
-
-def test_counts_a_method_that_raises_as_a_failure(tmp_path, monkeypatch):
-    def diverge(problem, seed):
-        raise np.linalg.LinAlgError("SVD did not converge")
-
-    broken = methods.Method(diverge, True, "nothing")
-    monkeypatch.setitem(methods.METHODS, "GoDec", broken)
-    monkeypatch.setattr("timing.first_call", lambda name: 0.0)
-    result = call(phase_transitions, tmp_path, "--size", 20, "--steps", 2, "--methods", "GoDec")
-    assert result.exit_code == 0
-    assert re.search(r"^GoDec +0 of +4", result.output, re.MULTILINE)
-    assert "GoDec raised in 4 cells: LinAlgError: SVD did not converge" in result.output
-    assert {row["error"] for row in read(tmp_path / "phase_transitions.csv")[1]} == {"inf"}
-
-
-def test_refuses_other_columns_and_a_file_as_folder(tmp_path):
-    table = grid.Table(tmp_path / "a.csv", {"size": 3}, ("method",), ("error",))
-    table.write([{"method": "x", "error": "1"}])
-    assert table.read() == {("x",): {"method": "x", "error": "1"}}
-    with pytest.raises(SourceError, match="has the columns method,error, wanted method,seconds"):
-        grid.Table(table.path, {"size": 3}, ("method",), ("seconds",)).read()
-    with pytest.raises(SinkError, match="cannot be made"):
-        grid.make_folder(table.path / "below")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numba import config
 
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
 from bgsub.robust_pca.parameters import SCHEDULES
 from bgsub.synthetic import low_rank_plus_sparse
 
@@ -13,7 +12,6 @@ COMPILED = not config.DISABLE_JIT
 SIZE = 100 if COMPILED else 24
 RANK = 4 if COMPILED else 2
 SURROGATES = ("log", "lp", "atan")
-RULES = tuple(CONJUGATE_RULES)
 GRADUATED = tuple(SCHEDULES)
 needs_compiler = pytest.mark.skipif(not COMPILED, reason="hundreds of passes over a matrix in plain Python")
 

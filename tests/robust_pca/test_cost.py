@@ -9,7 +9,11 @@ from rpca_planted import SURROGATES, some
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
+from bgsub.robust_pca.conjugate_gradient import ConjugateGradients, Problem
 from bgsub.robust_pca.cost import FactorProblem, RobustCost
+from bgsub.robust_pca.irls import refine, refit_rows, reweighted, robust_coefficients
+from bgsub.robust_pca.noise import NoiseFloor, ResidualScale
+from bgsub.robust_pca.svd import truncated_svd
 
 
 @given(m=st.integers(1, 30), n=st.integers(1, 20), seed=st.integers(0, 999), masked=st.booleans())
@@ -93,13 +97,139 @@ def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     assert np.vdot(g, problem.precondition(g)) >= 0
 
 
-def test_ridge_is_the_nuclear_norm():
-    X, mask, U, _ = some(15, 12, 0)
-    s = np.array([3.0, 2.0, 0.5])
-    V = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 3)))[0]
-    fit = RobustCost(X, mask, Surrogate("log", 0.4))
-    with_ridge, without = (
-        FactorProblem(fit, np.concatenate([V * np.sqrt(s), U * np.sqrt(s)]), ridge) for ridge in (0.7, 0.0)
-    )
-    gap = with_ridge.evaluate(with_ridge.point) - without.evaluate(without.point)
-    assert gap == pytest.approx(0.7 * s.sum())
+class Quadratic(Problem):
+    """``x' D x / 2`` with the current point x."""
+
+    def __init__(self, d, x):
+        self.d, self.point = d, x
+
+    def evaluate(self, x):
+        return 0.5 * float(x @ (self.d * x))
+
+    def gradient(self):
+        return self.d * self.point
+
+
+@pytest.mark.parametrize("probing", [True, False])
+def test_objective_falls(probing):
+    problem = Quadratic(np.array([1.0, 0.5, 0.1, 0.01]), np.ones(4))
+    search = ConjugateGradients(problem, probing=probing)
+    values = [problem.evaluate(problem.point)]
+    for _ in range(150):
+        new = search.step(values[-1])
+        if new is None or new < 1e-20:
+            break
+        assert new < values[-1]
+        values.append(new)
+    assert values[-1] < 1e-6 * values[0]
+
+
+@given(m=st.integers(4, 20), n=st.integers(1, 9), seed=st.integers(0, 999))
+@settings(max_examples=12, deadline=None)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_reweighting_never_raises_the_cost(surrogate, m, n, seed):
+    X, mask, U, Y = some(m, n, seed)
+    cost = Surrogate(surrogate, 0.2)
+    fit = RobustCost(X, mask, cost)
+    values = []
+    for _ in range(4):
+        values.append(fit.evaluate(U, Y))
+        Y = reweighted(X, mask, np.ascontiguousarray(Y.T), U, cost).T
+    assert np.all(np.diff(values) <= 1e-9 * values[0])
+    assert values[-1] < values[0]
+
+
+def test_reweighting_without_a_cost_is_least_squares(monkeypatch):
+    X, mask, U, _ = some(20, 9, 3)
+    expected = [np.linalg.lstsq(U[known], x[known], rcond=None)[0] for x, known in zip(X, mask, strict=True)]
+    for size in (1 << 19, 40):
+        monkeypatch.setattr("bgsub.robust_pca.irls._BLOCK", size)
+        np.testing.assert_allclose(reweighted(X, mask, np.zeros((9, 3)), U, None), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_coefficients_ignore_outliers_and_other_samples(surrogate):
+    _, _, U, Y = some(60, 12, 5)
+    L = (U @ Y).T
+    rng = np.random.default_rng(6)
+    X = L + (rng.random(L.shape) < 0.3) * rng.uniform(-3, 3, L.shape)
+    mask = rng.random(L.shape) < 0.8
+    cost = Surrogate(surrogate, 1.0).at_scale(1e-6)
+    first = cost.at_scale(1.0).mu
+    found = robust_coefficients(X, mask, U, cost, first)
+    np.testing.assert_allclose(found, Y.T, atol=1e-7)
+    alone = np.concatenate([robust_coefficients(X[j : j + 1], mask[j : j + 1], U, cost, first) for j in range(12)])
+    np.testing.assert_allclose(alone, found, atol=1e-10)
+
+
+@pytest.mark.parametrize("row", [0, 19, 20, 49])  # the ends of both factors
+def test_refit_replaces_a_wrong_row(row):
+    _, mask, B, Y = some(30, 20, 1)
+    true = np.concatenate([Y.T, B])
+    wrong = true.copy()
+    wrong[row] += 5
+    cost = RobustCost(Y.T @ B.T, mask, Surrogate("log", 1e-8))
+    found = refit_rows(cost, wrong, np.array([row]), cost.surrogate, 1.0, 0.0)
+    np.testing.assert_allclose(found, true, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [2.0**-10, 2.0**10])
+def test_unit_of_the_samples_has_no_effect_on_refinement(unit):
+    X, mask, B, Y = some(30, 20, 2)
+    A, B = refine(X, mask, Y.T, B, Surrogate("log", 0.1))
+    X, mask, other, Y = some(30, 20, 2)
+    C, D = refine(unit * X, mask, unit * Y.T, other, Surrogate("log", 0.1 * unit**2))
+    np.testing.assert_allclose(C @ D.T / unit, A @ B.T, atol=1e-10)
+
+
+@pytest.mark.parametrize(("fall", "is_found"), [(0.8, True), (0.5, False)])  # too fast to see that it no longer falls
+def test_noise_floor_is_where_the_residual_no_longer_falls(fall, is_found):
+    floor, mus = NoiseFloor(), fall ** np.arange(40)
+    residuals = np.maximum(0.1, 0.3 * np.sqrt(mus))
+    reached = [floor.reached(mu, r, np.full(1, mu), True) for mu, r in zip(mus, residuals, strict=True)]
+    assert floor.mu == floor.point == mus[mus <= (2.4 * 0.1) ** 2][0]
+    assert any(reached) == is_found
+    if is_found:
+        first = reached.index(True)
+        decade = np.flatnonzero(mus >= 10 * mus[first])[-1]
+        assert residuals[decade] < 0.1 / 0.65 < residuals[decade - 1]
+
+
+def scale_of(X, rank=0, observed=None):
+    observed = np.ones(X.shape, bool) if observed is None else observed
+    return ResidualScale(X, observed, rank, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("shape", "factor"), [((40, 60), 1e-6), ((300, 500), 1.0), ((300, 500), 1e6)])
+def test_scale_of_noise_under_outliers(shape, factor):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal(shape)
+    observed = rng.random(shape) < 0.9
+    wrong = rng.random(shape) < 0.4
+    X[wrong] = rng.uniform(-50, 50, np.count_nonzero(wrong))
+    zero = np.zeros((shape[0], 1)), np.zeros((shape[1], 1))
+    scale = scale_of(factor * X, observed=observed).of_residual(*zero)
+    # a quarter of all entries is two fifths of the inliers: at most the quantile .42 of |x|, which is .55
+    assert 0.9 < scale / factor < 2
+    X = rng.standard_normal(shape)
+    scale = scale_of(factor * X, observed=observed).of_residual(*zero)
+    assert scale / factor == pytest.approx(1, rel=0.15)
+
+
+def test_scale_counts_the_degrees_of_freedom():
+    X = np.random.default_rng(9).standard_normal((50, 50))
+    U, Y = truncated_svd(X, 20)
+    raw, corrected = (scale_of(X, k) for k in (0, 20))
+    spread = np.sqrt(1 - 20 * 80 / 2500)
+    assert raw.of_residual(Y.T, U) == pytest.approx(spread * corrected.of_residual(Y.T, U))
+    assert corrected.of_residual(Y.T, U) == pytest.approx(1, rel=0.3)
+
+
+def test_scale_skips_rows_and_columns_of_zeros():
+    X = np.random.default_rng(1).standard_normal((60, 80))
+    framed = np.zeros((300, 400))
+    framed[100:160, 200:280] = X
+    inner, outer = scale_of(X, 1), scale_of(framed, 1)
+    assert outer.of_data() == inner.of_data()
+    A, B = np.zeros((300, 1)), np.zeros((400, 1))
+    assert outer.of_residual(A, B) == inner.of_residual(A[:60], B[:80])

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 import reference
-from rpca_planted import COMPILED, GRADUATED, RANK, RULES, SIZE, SURROGATES, error, needs_compiler, planted
+from rpca_planted import COMPILED, GRADUATED, RANK, SIZE, SURROGATES, error, needs_compiler, planted
 
 from bgsub import RobustPCA
 from bgsub.robust_pca.descent import Descent
@@ -26,7 +26,7 @@ def test_attributes(quality):
     np.testing.assert_allclose(model.singular_values_, np.linalg.svd(model.low_rank_)[1][:RANK])
     assert model.n_iter_ == len(model.objective_)
     assert 6 <= model.n_iter_ <= (6 if quality == "paper" else 8)
-    assert model.n_features_in_ == model.n_samples_seen_ == SIZE
+    assert model.n_features_in_ == SIZE
     moment = Y.T @ Y
     assert np.all(np.diff(np.diagonal(moment)) <= 0)
     np.testing.assert_allclose(moment - np.diag(np.diagonal(moment)), 0, atol=1e-9 * moment[0, 0])
@@ -35,17 +35,17 @@ def test_attributes(quality):
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_objective_of_the_paper_matches_the_result(surrogate):
     X, _, mask = planted(observed=0.8)
-    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, mu_end=0.1, iterations=3, inner_iterations=2)
+    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, mu_end=0.1, iterations=3)
     model.fit(X, observed=mask)
     U, Y = model.components_.T, model.coefficients_.T
     assert model.objective_[-1] == pytest.approx(reference.objective(X, mask, U, Y, surrogate, 0.1), rel=1e-6)
 
 
-@pytest.mark.parametrize(("surrogate", "conjugate"), list(zip(SURROGATES, (*RULES, RULES[0]), strict=True)))
-def test_no_step_of_the_paper_raises_the_objective(surrogate, conjugate):
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_no_step_of_the_paper_raises_the_objective(surrogate):
     X, _, mask = planted(observed=0.8, share=0.2)
     seen = []
-    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, conjugate=conjugate, iterations=8)
+    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, iterations=8)
     model.set_params(mu_start=1.0, mu_end=0.01, callback=seen.append).fit(X, observed=mask)
     np.testing.assert_allclose([progress.mu for progress in seen[::2]], np.geomspace(1, 0.01, 8))
     assert [progress.half for progress in seen] == ["basis", "coefficients"] * 8
@@ -72,6 +72,14 @@ def test_no_step_raises_the_objective_and_mu_falls(quality, surrogate):
     assert min(fall) < 1e-2 * fall[0]
 
 
+@needs_compiler
+@pytest.mark.parametrize("mu_end", [None, 1e-9])
+def test_an_exact_fit_is_not_repeated(mu_end):
+    seen = []
+    RobustPCA(RANK, quality="best", mu_end=mu_end, callback=seen.append).fit(planted()[0])
+    assert np.all(np.diff([progress.mu for progress in seen]) <= 0)
+
+
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_callback_sees_the_low_rank_part_and_ends_the_fit(quality):
     X, _, _ = planted()
@@ -90,21 +98,12 @@ def test_callback_sees_the_low_rank_part_and_ends_the_fit(quality):
 def test_verbose_logs_steps(caplog):
     with caplog.at_level(logging.INFO, "bgsub"):
         model = RobustPCA(RANK, verbose=5, iterations=12).fit(planted()[0])
-        assert len(caplog.records) == model.n_iter_ // 5
-        assert caplog.messages[0].startswith("step 5: mu ")
+        steps = [message for message in caplog.messages if message.startswith("step ")]  # kernels may be compiled
+        assert len(steps) == model.n_iter_ // 5
+        assert steps[0].startswith("step 5: mu ")
         caplog.clear()
         model.set_params(verbose=0).fit(planted()[0])
-        assert not caplog.records
-
-
-@needs_compiler
-def test_permuted_samples_have_permuted_coefficients():
-    X, _, mask = planted(observed=0.8)
-    order = np.random.default_rng(1).permutation(len(X))
-    one, two = RobustPCA(RANK).fit(X, observed=mask), RobustPCA(RANK).fit(X[order], observed=mask[order])
-    np.testing.assert_allclose(two.coefficients_, one.coefficients_[order], atol=1e-4)
-    P = reference.projector(one.components_.T)
-    np.testing.assert_allclose(reference.projector(two.components_.T), P, atol=1e-5)
+        assert not any(message.startswith("step ") for message in caplog.messages)
 
 
 def test_random_state():
@@ -163,7 +162,18 @@ def test_recovers_a_small_matrix_without_compiler():
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["fitted", "sklearn_conventions"])  # tests/test_doctests.py has the other examples
+@pytest.mark.parametrize("name", ["fitted", "sklearn_conventions"])  # tests/test_public_names.py has the other examples
 def test_examples_of_inherited_methods(name):
     failed, tried = doctest.testmod(importlib.import_module(f"bgsub.robust_pca.{name}"))
     assert (failed, tried > 0) == (0, True)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("quality", "observed"), [("balanced", 1.0), ("paper", 0.6)])
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_transform_is_robust_on_new_samples(surrogate, quality, observed):
+    X, L, mask = planted(shape=(120, 100), observed=observed)
+    model = RobustPCA(RANK, surrogate=surrogate, quality=quality).fit(X[:100], observed=mask[:100])
+    Y = model.transform(X[100:], observed=mask[100:])
+    gap = np.linalg.norm(model.inverse_transform(Y) - L[100:]) / np.linalg.norm(L[100:])
+    assert gap < (1e-5 if quality == "balanced" else {"lp": 3e-4, "log": 2.1e-3, "atan": 7e-4}[surrogate])

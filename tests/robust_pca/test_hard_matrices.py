@@ -1,14 +1,15 @@
 """Hard matrices with fixed seeds: a rank above the true one on short sides, huge entries, rows to refit."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from rpca_planted import error, needs_compiler, planted, some
+from rpca_planted import RANK, SURROGATES, error, needs_compiler, planted
+from scipy import optimize, stats
 
 from bgsub import RobustPCA
-from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.cost import RobustCost
-from bgsub.robust_pca.irls import refit_rows
-from bgsub.robust_pca.noise import is_noise
+from bgsub.robust_pca.fitted import log_likelihood
+from bgsub.robust_pca.samples import Standardisation
 
 
 def wrong_lines(model, L, axis):
@@ -42,29 +43,130 @@ def test_huge_entries_in_an_elongated_matrix(shape, axis, size):
     assert wrong_lines(RobustPCA(5).fit(X), L, axis) == 0
 
 
-def test_refit_moves_only_rows_in_a_wrong_minimum():
-    X, mask, U, Y = some(40, 12, 3)
-    point = np.concatenate([Y.T, U])
-    X = np.where(mask, Y.T @ U.T, 0.0)
-    X[2, :8] += 50.0
-    lost = point.copy()
-    lost[2] = 30.0
-    lost[12 + 5] = -7.0
-    cost = RobustCost(X, mask, Surrogate("log", 1e-6))
-    found = refit_rows(cost, lost, np.array([2, 4]), cost.surrogate, 1.0, 0.0)
-    np.testing.assert_array_equal(np.delete(found, 2, axis=0), np.delete(lost, 2, axis=0))
-    lost[12 + 5] = point[12 + 5]
-    np.testing.assert_allclose(refit_rows(cost, lost, np.array([2]), cost.surrogate, 1.0, 0.0)[:12], Y.T, atol=1e-6)
-    lost[2], lost[12 + 5] = point[2], -7.0
-    np.testing.assert_allclose(refit_rows(cost, lost, np.array([17]), cost.surrogate, 1.0, 0.0), point, atol=1e-4)
+def noisy(sigma, share=0.1, shape=(120, 80), rank=RANK):
+    X, _, _ = planted(shape=shape, share=share, rank=rank)
+    return X + sigma * np.random.default_rng(3).standard_normal(X.shape)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_sparse_entries_are_noise_and_a_weak_direction_is_not(seed):
-    rng = np.random.default_rng(seed)
-    E = np.where(rng.random((60, 80)) < 0.1, rng.standard_normal((60, 80)), 0.0)
-    E[:5] *= 2
-    assert is_noise(E.copy(), rng)
-    u, v = rng.standard_normal(60), rng.standard_normal(80)
-    weak = E + 1.6 * np.linalg.norm(E, 2) / np.sqrt(60 * 80) * np.outer(u, v)
-    assert not is_noise(weak, rng)
+def test_likelihood_is_that_of_the_best_scale():
+    rng = np.random.default_rng(0)
+    residual = np.where(rng.random(2000) < 0.3, rng.uniform(-9, 9, 2000), 0.02 * rng.standard_normal(2000))
+
+    def loss(log_scale):
+        return -stats.cauchy.logpdf(residual, scale=np.exp(log_scale)).mean()
+
+    best = optimize.minimize_scalar(loss, bounds=(-10, 3), method="bounded")
+    assert log_likelihood(residual, 1e-9) == pytest.approx(-best.fun, abs=1e-6)
+    assert np.exp(best.x) < 0.05
+    assert log_likelihood(residual, 0.1) == log_likelihood(np.where(np.abs(residual) < 0.1, 0.1, residual), 1e-9)
+    assert np.isfinite(log_likelihood(np.zeros(3), float(np.finfo(np.float32).tiny)))
+
+
+@needs_compiler
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_scores_of_all_settings_have_one_unit(surrogate):
+    X = noisy(0.1)
+    train, test = X[:90], X[90:]
+    options = {"log": {"scale": True}, "lp": {"center": True}, "atan": {"quality": "best"}}[surrogate]
+    scores = [RobustPCA(RANK, surrogate=surrogate, **more).fit(train).score(test) for more in ({}, options)]
+    assert np.ptp(scores) < 0.1
+    wrong = RobustPCA(RANK, surrogate=surrogate).fit(planted(shape=(120, 80), seed=1)[0]).score(test)
+    assert wrong < min(scores) - 1
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("sigma", "dtype"), [(0.0, np.float64), (0.0, np.float32), (1e-3, np.float32), (0.1, np.float64)]
+)
+def test_true_rank_scores_best(sigma, dtype):
+    X = noisy(sigma, share=0.2).astype(dtype)
+    scores = [RobustPCA(rank).fit(X[:80]).score(X[80:]) for rank in range(RANK - 2, RANK + 3)]
+    assert int(np.argmax(scores)) == 2
+
+
+BOTH = {"center": True, "scale": True}
+
+
+def spread(shape=(150, 100), mean=1e3, decades=2, sigma=0.0, share=0.1, rank=RANK):
+    """Return samples of rank `rank` about a mean, columns of other sizes, and their parts: varying, mean, sizes."""
+    X, L, _ = planted(shape=shape, share=share, rank=rank)
+    rng = np.random.default_rng(5)
+    size = 10 ** rng.uniform(-decades / 2, decades / 2, shape[1])
+    center = mean * rng.standard_normal(shape[1])
+    noise = sigma * rng.standard_normal(shape)
+    return (X + noise + center) * size, L, center, size
+
+
+def gap(model, L, center, size):
+    """Return the relative error of the low-rank part, all columns of one weight."""
+    return np.linalg.norm(model.low_rank_ / size - center - L) / np.linalg.norm(L)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("mean", "decades", "share", "surrogate"),
+    [(0, 2, 0.1, "log"), (1e3, 0, 0.3, "lp"), (1e3, 2, 0.1, "atan"), (1e5, 6, 0.3, "log"), (1e5, 6, 0.1, "lp")],
+)
+def test_means_and_sizes_have_no_effect(mean, decades, share, surrogate):
+    X, *parts = spread(mean=mean, decades=decades, share=share)
+    assert gap(RobustPCA(RANK, surrogate=surrogate, **BOTH).fit(X), *parts) < 2e-6
+
+
+@needs_compiler
+def test_scale_and_centre_improve_uneven_columns():
+    X, *parts = spread(mean=0, sigma=0.1, share=0.3)
+    plain, scaled = (gap(RobustPCA(RANK, scale=scale).fit(X), *parts) for scale in (False, True))
+    assert scaled < 0.06
+    assert plain > 1.3 * scaled
+    X, *parts = spread(mean=1e4, decades=0)
+    plain, centred = RobustPCA(RANK + 1).fit(X), RobustPCA(RANK, center=True).fit(X)
+    assert gap(centred, *parts) < 1e-2 * gap(plain, *parts)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("dtype", "observed"), [(np.float32, 0.7), (np.float64, 0.7), (np.float64, 1.0)])
+def test_attributes_agree(dtype, observed):
+    X, *parts = spread(mean=10, shape=(150, 120))
+    X = np.where(np.random.default_rng(1).random(X.shape) < observed, X, np.nan).astype(dtype)
+    model = RobustPCA(RANK, **BOTH).fit(X)
+    tolerance = {"rtol": 1e-5, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-9}
+    assert gap(model, *parts) < (1e-4 if dtype == np.float32 else 3e-6)
+    L = model.coefficients_ @ model.components_ * model.scale_ + model.location_
+    np.testing.assert_allclose(model.low_rank_, L, **tolerance)
+    np.testing.assert_allclose(model.inverse_transform(model.coefficients_), model.low_rank_, **tolerance)
+    np.testing.assert_allclose(model.coefficients_.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.where(np.isnan(X), 0, model.low_rank_ + model.sparse_), np.nan_to_num(X), **tolerance)
+    np.testing.assert_allclose(model.location_, model.low_rank_.mean(axis=0), rtol=1e-4, atol=1e-3)
+    assert not model.sparse_[np.isnan(X)].any()
+    np.testing.assert_allclose(model.transform(X), model.coefficients_, atol=5e-3)
+    assert {part.dtype for part in (model.low_rank_, model.sparse_, model.location_, model.scale_)} == {np.dtype(dtype)}
+
+
+def test_medians_and_deviations():
+    X = np.array([[1.0, 2.0, 9.0, 3.0], [5.0] * 4, [2.0, 4.0, np.nan, 6.0], [np.nan] * 4]).T
+    known = ~np.isnan(X)
+    found = Standardisation.of(np.nan_to_num(X), known, True, True)
+    np.testing.assert_allclose(found.location, [2.5, 5, 4, 0])
+    mads = 1.4826022 * np.array([1, 2])  # of the first and the third; the others have none and get the one between
+    np.testing.assert_allclose(found.scale, [mads[0], mads.mean(), mads[1], mads.mean()])
+    standard = found.standard(np.nan_to_num(X), known)
+    assert not standard[~known].any()
+    np.testing.assert_allclose(found.restore(standard.copy())[known], X[known])
+    assert Standardisation.of(np.nan_to_num(X), known, False, False).is_identity
+    none = Standardisation(np.zeros(4), np.ones(4))
+    assert none.standard(X, known) is X
+    assert none.restore(X) is X
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "most"), [({}, 3.9), ({"scale": True}, 5.4), ({"center": True}, 5.4)])
+def test_peak_memory_of_a_fit(options, most):
+    X = np.random.default_rng(0).standard_normal((1500, 1500)) + 5
+    model = RobustPCA(2, iterations=3, quality="fast", **options).fit(X[:60, :60])  # compiles the kernels
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < most * X.nbytes
+    finally:
+        tracemalloc.stop()

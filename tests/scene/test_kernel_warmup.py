@@ -17,11 +17,11 @@ TESTS = Path(__file__).parents[1]
 # A process with a table of three small kernels, which counts the processes that it starts.
 BEGIN = """
 import os, subprocess, sys, threading
-from bgsub.scene import _pixel_kernels, kernel_table, kernel_warmup
+from bgsub.scene import _segment_kernels, kernel_table, kernel_warmup
 from bgsub.scene.kernel_table import FIRST_FRAME, TRACKING, Frames
 import numpy as np
 
-ROWS = [["scene._pixel_kernels.paint: u1_1, i8, u1_1"], ["scene._standing_objects_kernels.confirm: u1_1, u1, u1_1"],
+ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1"], ["scene._frame_kernels.confirm: u1_1, u1, u1_1"],
         ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]]
 kernel_warmup.stages = lambda frames: ROWS
 FRAMES = Frames("uint8", 3, 3)
@@ -42,11 +42,11 @@ def lock():
 
 def works():
     flat = np.zeros(4, np.uint8)
-    _pixel_kernels.paint(np.ones(4, np.uint8), 7, flat)
+    _segment_kernels.paint(np.ones(4, np.uint8), 7, flat)
     return flat.tolist() == [7] * 4
 
 def tell():
-    stats = _pixel_kernels.paint.stats
+    stats = _segment_kernels.paint.stats
     stamp = kernel_warmup._stamp(FRAMES)
     say(len(started), sum(stats.cache_misses.values()), stamp is not None and stamp.exists(), works())
 """
@@ -137,37 +137,6 @@ def test_without_a_cache_folder(start):
     assert answer(start(refuse + WHOLE)) == ["0", "1", "False", "True"]
 
 
-def test_fork_during_compilation(start):
-    """The fork has copies of all pipes and of the lock."""
-    code = BEGIN + (
-        "told, going = threading.Event(), threading.Event()\n"
-        "plain = kernel_warmup._Compiler.compile\n"
-        "def compile(self, row):\n"
-        "    told.set()\n"
-        "    going.wait()\n"
-        "    return plain(self, row)\n"
-        "kernel_warmup._Compiler.compile = compile\n"
-        "warmup = kernel_warmup.prepare(FRAMES)\n"
-        "told.wait()\n"
-        "fork = os.fork()\n"
-        "if fork == 0:\n"
-        "    warmup.wait(TRACKING)\n"
-        "    say('fork', works())\n"
-        "    input()\n"
-        "    sys.exit()\n"
-        "going.set()\n"
-        "warmup.wait(TRACKING)\n"
-        "warmup.load()\nwarmup.join()\n"
-        "tell()\n"
-        "os.waitpid(fork, 0)\n"
-    )
-    process = start(code)
-    lines = sorted(process.stdout.readline().split()[1:] for _ in range(2))
-    assert lines == [["0", "True", "True"], ["True"]]
-    go_on(process)
-    assert answer(process) == []
-
-
 MIDDLE = BEGIN + (
     "begun = threading.Event()\n"
     "plain = kernel_warmup._Compiler.compile\n"
@@ -182,18 +151,14 @@ MIDDLE = BEGIN + (
 )
 
 
-def test_exit_during_compilation_leaves_no_process(start):
-    children = answer(start(MIDDLE))
-    assert children
-    assert not any(psutil.pid_exists(int(child)) for child in children)
-
-
-def test_interrupt_during_compilation_leaves_no_process(start):
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_exit_during_compilation_leaves_no_process(start, interrupted):
     wait = "try:\n    say(*started)\n    warmup.wait(FIRST_FRAME)\nexcept KeyboardInterrupt:\n    say('stopped')\n"
-    process = start(MIDDLE.replace("say(*started)\n", wait))
+    process = start(MIDDLE.replace("say(*started)\n", wait) if interrupted else MIDDLE)
     children = process.stdout.readline().split()
-    os.killpg(process.pid, signal.SIGINT)
-    assert answer(process) == ["stopped"]
+    if interrupted:
+        os.killpg(process.pid, signal.SIGINT)
+    assert answer(process) == ["stopped"] * interrupted
     assert children
     assert not any(psutil.pid_exists(int(child)) for child in children)
 

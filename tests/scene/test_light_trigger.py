@@ -7,15 +7,20 @@ def fits(trigger: LightChangeTrigger, eager: bool) -> int:
     """Return the number of fits within 20 frames that light never explains."""
     count = 0
     for _ in range(20):
-        trigger = trigger.next(eager)
-        if trigger.fires(0.5):
-            count, trigger = count + 1, trigger.after_fit(False)
+        if trigger.fires(0.5, eager):
+            count += 1
+            trigger.fitted(False, 0.5)
     return count
 
 
-def test_failed_fits_back_off():
+def test_failed_fits_back_off_unless_light_settles():
     assert fits(LightChangeTrigger(), eager=False) == 5  # after 0, 1, 3, 7 and 15 frames
-
-
-def test_settling_light_is_tried_every_frame():
     assert fits(LightChangeTrigger(), eager=True) == 20
+
+
+def test_a_larger_change_ends_the_wait_after_a_failed_fit():
+    trigger = LightChangeTrigger(waiting=9, backoff=16, failed=0.2)
+    assert not trigger.fires(0.25)
+    assert trigger.fires(0.35)
+    trigger.fitted(True, 0.35)
+    assert (trigger.waiting, trigger.backoff) == (0, 1)

@@ -1,7 +1,5 @@
 """The foreground probability of a frame."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,11 +7,8 @@ from hypothesis import strategies as st
 
 from bgsub import BackgroundSubtractor, Separation
 from bgsub.scene.frame_result import ForegroundProbability
-from bgsub.scene.registration import Movement
 from bgsub.separation import FOREGROUND
 from bgsub.synthetic import scene
-
-SIZE = 96, 64
 
 
 def naive(residual, sigma, threshold, factor, side):
@@ -39,14 +34,6 @@ def test_map_equals_its_twin(height, width, side, seed):
     )
 
 
-def test_map_moves_with_the_camera():
-    residual, sigma = np.zeros((2, 20, 30), np.float32)
-    residual[5:12, 10:18] = 0.3
-    still = vote_on(residual, sigma)
-    moved = dataclasses.replace(still, movement=Movement(3, 2, 0.0))
-    np.testing.assert_allclose(moved()[2:-1, 3:-1], still()[:-3, :-4], atol=1e-6)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31))
 def test_mask_decides_the_side(height, width, seed):
@@ -66,6 +53,7 @@ def test_mask_decides_the_side(height, width, seed):
     assert np.abs(probability[~kept] - 0.5).max(initial=0) < 1e-6
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("options", "shake"), [({"scale": 0.5}, 2.0), ({"median": 1}, 0), ({"shadows": "merged", "min_area": 0.01}, 2.0)]
 )
@@ -85,18 +73,3 @@ def test_stream(options, shake):
         right += probability[foreground & (truth == FOREGROUND)].tolist()
         wrong += probability[foreground & (truth == 0)].tolist()
     assert np.mean(right) > np.mean(wrong) + 0.05
-
-
-def test_known_foreground_and_covered_lens():
-    frames = [frame for frame, _ in scene("lobby", size=SIZE, length=20, seed=3, walkers=0)]
-    subtractor = BackgroundSubtractor(start_frames=10)
-    for frame in frames:
-        subtractor.process(frame)
-    known = np.zeros(frames[0].shape[:2], np.uint8)
-    known[10:20, 10:20] = 1
-    result = subtractor.process(frames[-1], knownForegroundMask=known)
-    np.testing.assert_array_equal(result.probability > 0.5, result.mask == FOREGROUND)
-    assert (result.probability[10:20, 10:20] > 0.5).all()
-    covered = subtractor.process(np.zeros_like(frames[0]))
-    assert covered.event == "covered"
-    assert not covered.probability.any()

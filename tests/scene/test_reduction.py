@@ -7,10 +7,8 @@ from reference_scene import Texture
 
 import bgsub.scene.reduction
 from bgsub import BackgroundSubtractor, ParameterError
-from bgsub.evaluation import confusion
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.reduction import Reduction
-from bgsub.synthetic import scene
 
 QUICK = {"start_frames": 10, "subset": 500, "scale": 0.5}
 
@@ -50,11 +48,7 @@ def moving(shape, dtype=np.uint8, n=30, first=15):
 
 @pytest.mark.parametrize(
     ("shape", "scale", "reduced"),
-    [
-        ((481, 641, 3), 0.25, (120, 160, 3)),
-        ((9, 7, 1), 0.05, (1, 1, 1)),
-        ((10, 2000, 4), 0.05, (1, 100, 4)),
-    ],
+    [((481, 641, 3), 0.25, (120, 160, 3)), ((9, 7, 1), 0.05, (1, 1, 1)), ((10, 2000, 4), 0.05, (1, 100, 4))],
 )
 def test_reduced_format(shape, scale, reduced):
     reduction = Reduction(FrameFormat(shape, "uint8", 200.0), scale)
@@ -140,10 +134,7 @@ def near_an_edge(truth, reach):
     return windows.min(axis=(2, 3)) < windows.max(axis=(2, 3))
 
 
-@pytest.mark.parametrize(
-    ("scale", "textured", "channels"),
-    [(0.25, True, 1), (0.3, True, 3), (0.5, False, 3)],
-)
+@pytest.mark.parametrize(("scale", "textured", "channels"), [(0.25, True, 1), (0.3, True, 3), (0.5, False, 3)])
 def test_slanted_edge_becomes_sharp(scale, textured, channels):
     h, w = 60, 80
     rng = np.random.default_rng(2)
@@ -160,42 +151,6 @@ def test_slanted_edge_becomes_sharp(scale, textured, channels):
     wrong, wrong_before = got != truth, coarse != truth
     assert wrong.sum() < 0.2 * wrong_before.sum()
     assert not wrong[~near_an_edge(truth, round(1.5 / scale))].any()
-
-
-def test_mask_of_wrong_width_is_corrected():
-    truth = np.zeros((64, 64), np.uint8)
-    truth[16:48, 18:44] = 255
-    frame = np.where(truth > 0, 200, 90).astype(np.uint8)
-    background = np.full((64, 64), 90, np.uint8)
-    for rows, columns in ((slice(5, 11), slice(5, 10)), (slice(3, 13), slice(4, 12))):
-        mask = np.zeros((16, 16), np.uint8)
-        mask[rows, columns] = 255
-        wrong = np.mean(enlarged(0.25, frame, background, mask) != truth)
-        assert wrong < 0.4 * np.mean(nearest(mask, (64, 64)) != truth)
-
-
-def test_edge_without_colour_is_smooth():
-    y, x = np.mgrid[:80, :80]
-    truth = np.where((y - 40) ** 2 + (x - 40) ** 2 < 25**2, 127, 0).astype(np.uint8)
-    mask = np.where(Reduction(FrameFormat.of(truth), 0.125).reduce(truth) > 63, 127, 0).astype(np.uint8)
-    grey = np.full((80, 80), 90, np.uint8)
-    got = enlarged(0.125, grey, grey, mask)
-    assert set(np.unique(got)) == {0, 127}
-    assert np.sum(got != truth) < 0.6 * np.sum(nearest(mask, (80, 80)) != truth)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize(("name", "scale", "shake"), [("lobby", 0.5, 2.0), ("street", 0.25, 0.0)])
-def test_masks_exceed_nearest_enlargement(name, scale, shake):
-    made = scene(name, size=(240, 180), length=50, shake=shake, lamps=False, walkers=5)
-    subtractor = BackgroundSubtractor(scale=scale, start_frames=20)
-    ours, coarse = [], []
-    for i, (frame, truth) in enumerate(made):
-        mask = subtractor.apply(frame)
-        if i >= 30:
-            ours.append(confusion(mask, truth))
-            coarse.append(confusion(nearest(subtractor._result.mask, mask.shape), truth))
-    assert sum(ours[1:], ours[0]).f_measure > sum(coarse[1:], coarse[0]).f_measure + 0.005
 
 
 @pytest.mark.parametrize(("shape", "scale"), [((20, 30), 0.5), ((19, 31), 0.3), ((40, 40), 0.05)])

@@ -6,21 +6,28 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.scene import _sample_memory_kernels, sample_memory
-from bgsub.scene._sample_memory_kernels import MatchLimits
-from bgsub.scene.sample_memory import SampleMemory
+from bgsub.scene import _segment_kernels, segmentation
+from bgsub.scene._segment_kernels import TILE, MatchLimits, Samples
+from bgsub.scene.segmentation import SampleMemory
 
 F = np.float32
 H, W = 12, 20
-EVERY = sample_memory._EVERY
+EVERY = segmentation._EVERY[1]
 RATE, BELIEF, FULL = F(1 / 16), F(0.5), F(255)  # exact in binary, so that twins round equally
 
 sizes = settings(max_examples=25, deadline=None)
 shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 3])}
 
 
-def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5):
-    return MatchLimits(np.asarray(sigma, F), F(scale), F(threshold), F(factor))
+def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3):
+    return MatchLimits(np.asarray(sigma, F), F(scale), F(threshold), F(factor), (0,) * channels)
+
+
+def clear(memory_, over, x, background, memory):
+    """Clear the candidates that match."""
+    samples = Samples(memory_.samples, memory_.share, 1, F(0.05), F(0.5))
+    _segment_kernels.find_matching(0, H, x, background, memory, samples, over)
+    over[over == 2] = 0
 
 
 def planted(rng, h, w, c, dtype):
@@ -31,26 +38,59 @@ def planted(rng, h, w, c, dtype):
     samples = rng.integers(-40, 40, (h * w, c, 8)).astype(np.int8)
     kept = reference.deviation(x, l, 1 / 255).reshape(h * w, c)
     samples[:, :, 3] = np.where(rng.random((h * w, 1)) < 0.5, kept + rng.integers(-6, 7, (h * w, c)), samples[:, :, 3])
-    memory = memory_of(rng.choice([0.01, 0.1], (h, w)), scale)
+    memory = memory_of(rng.choice([0.01, 0.1], (h, w)), scale, channels=c)
     return (unit * x).astype(dtype), (unit * l).astype(dtype), memory, samples
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, F])
 @given(**shapes, radius=st.integers(0, 3), seed=st.integers(0, 999))
 @sizes
-def test_clear_matching_equals_its_twin(dtype, h, w, c, radius, seed):
+def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
     rng = np.random.default_rng(seed)
     x, l, memory, samples = planted(rng, h, w, c, dtype)
     shares, expected = (rng.integers(0, 256, (h, w)).astype(np.uint8) for _ in range(2))
     expected[:] = shares
     for _ in range(3):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
-        expected, left = reference.cleared(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
-        _sample_memory_kernels.clear_matching(
-            0, h, (0,) * c, x, l, memory, RATE, BELIEF, FULL, radius, samples, shares, over
-        )
+        expected, left = reference.matching(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
+        for begin, end in ((0, h // 2), (h // 2, h)):
+            _segment_kernels.find_matching(
+                begin, end, x, l, memory, Samples(samples, shares, radius, RATE, BELIEF), over
+            )
         np.testing.assert_array_equal(over, left)
         np.testing.assert_array_equal(shares, expected)
+
+
+@given(h=st.integers(1, 40), w=st.integers(1, 40), reach=st.integers(1, 3), seed=st.integers(0, 999))
+@sizes
+def test_clear_matching_equals_its_twin(h, w, reach, seed):
+    rng = np.random.default_rng(seed)
+    over = rng.choice(3, (h, w), p=(0.3, 0.4, 0.3)).astype(np.uint8)
+    over[: rng.integers(0, h + 1)] = 0
+    over[:, : rng.integers(0, w + 1)] &= 2
+    expected = reference.cleared(over, reach, 0.25, TILE)
+    tiles = np.zeros((2, -(-h // TILE) + 1, -(-w // TILE) + 1), np.int32)
+    _segment_kernels.clear_matching(over, reach, F(0.25), tiles, np.zeros(w, np.uint8))
+    np.testing.assert_array_equal(over, expected)
+
+
+def test_matching_parts_of_a_large_object_are_kept():
+    side = 128
+    segmenter = segmentation.Segmenter((side, side))
+    segmenter.noise.sigma[:] = 0.1
+    background = np.full((side, side, 3), 100, np.uint8)
+    segmenter.sample_memory.share[:] = 255
+    segmenter.sample_memory.samples[:] = np.int8(60 * 127 / 255)
+
+    def found(size):
+        x = background.copy()
+        x[20 : 20 + size, 20 : 20 + size] = 220
+        x[30:36, 30:36] = 160  # as the samples
+        mask = segmenter.segment(np.any(x != 100, axis=2).astype(np.uint8), x, background, scale=1 / 255)
+        return mask[32, 32] == 255
+
+    assert found(size=60)
+    assert not found(size=0)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, F])
@@ -65,16 +105,8 @@ def test_remember_equals_its_twin(dtype, h, w, c, first, step, frame, seed):
     expected = reference.remembered(first, step, frame, x, l, memory, solid, age, samples)
     again = samples.copy()
     for one in (samples, again):
-        _sample_memory_kernels.remember(first, step, frame, x, l, memory, solid, age, one)
+        _segment_kernels.remember(first, step, frame, x, l, memory, solid, age, one)
         np.testing.assert_array_equal(one, expected)
-
-
-@given(frame=st.integers(0, 2**53), pixel=st.integers(0, 2**40))
-@settings(max_examples=200, deadline=None)
-def test_random_bits_equal_the_formula(frame, pixel):
-    with np.errstate(over="ignore"):
-        found = _sample_memory_kernels.scrambled(np.uint64(frame), np.uint64(pixel))
-    assert int(found) % 2**64 == reference.scrambled(frame, pixel)
 
 
 def grey(value):
@@ -88,13 +120,13 @@ def feed(memory_, pictures, background, sigma=0.1, solid=None, age=None, frames=
     memory = memory_of(np.full((H, W), sigma))
     for i in range(frames):
         over, x = np.ones((H, W), np.uint8), pictures[i % len(pictures)]
-        memory_.clear(over, x, background, memory, 1, False)
+        clear(memory_, over, x, background, memory)
         memory_.learn(x, background, memory, solid, age)
     return over
 
 
-def new(bands=1):
-    return SampleMemory((H, W), 3, bands)
+def new():
+    return SampleMemory((H, W), 3)
 
 
 def test_stored_colours_are_cleared_and_new_ones_kept():
@@ -105,10 +137,10 @@ def test_stored_colours_are_cleared_and_new_ones_kept():
     assert feed(memory_, [grey(160)], grey(100)).sum() == 0
     for value, left in ((160, 0), (165, 0), (200, H * W), (50, H * W)):
         over = np.ones((H, W), np.uint8)
-        memory_.clear(over, grey(value), grey(100), memory, 1, False)
+        clear(memory_, over, grey(value), grey(100), memory)
         assert over.sum() == left
     over = np.ones((H, W), np.uint8)
-    memory_.clear(over, grey(160 + 40), grey(100 + 40), memory, 1, False)  # in another light
+    clear(memory_, over, grey(160 + 40), grey(100 + 40), memory)  # in another light
     assert over.sum() == 0
 
 
@@ -123,45 +155,6 @@ def test_standing_objects_are_not_stored_and_solid_pixels_rarely():
     assert 0.1 < written[0] / written[1] < 0.4
 
 
-def test_samples_spread_to_neighbours_only():
-    memory_, memory = new(), memory_of(np.zeros((H, W)))
-    memory.sigma[6, 10] = 0.1
-    nothing = np.zeros((H, W), np.uint8)
-    for _ in range(40 * EVERY):
-        memory_.learn(grey(160), grey(100), memory, nothing, nothing.astype(np.uint16))
-    found = memory_.samples.any(axis=(1, 2)).reshape(H, W)
-    assert found[5:8, 9:12].sum() >= 7
-    found[5:8, 9:12] = False
-    assert not found.any()
-
-
-def test_shifted_background_is_cleared_at_calm_pixels():
-    background = grey(100)
-    background[:, 10:] = 180
-    shifted = np.roll(background, 1, axis=1)
-    shifted[:, 0] = 100
-    memory_ = new()
-    over = feed(memory_, [shifted], background, sigma=0.01, frames=1)
-    assert over[:, 10].all()  # after a few frames only
-    assert not feed(memory_, [shifted], background, sigma=0.01, frames=20)[:, 10].any()
-    assert feed(memory_, [grey(250)], background, sigma=0.01, frames=1).all()
-
-
-def test_shares_follow_the_candidates_unless_frozen():
-    memory_ = new()
-    first = memory_.share.copy()
-    feed(memory_, [grey(250)], grey(100), sigma=0.01, frames=200)
-    assert memory_.share.max() < 0.05 * 255
-    feed(memory_, [grey(100)], grey(100), sigma=0.01, frames=200)
-    assert memory_.share.min() > 0.95 * 255
-    before = memory_.state()
-    memory, over = memory_of(np.full((H, W), 0.1)), np.ones((H, W), np.uint8)
-    memory_.clear(over, grey(250), grey(100), memory, 1, True)
-    np.testing.assert_array_equal(memory_.share, before["share"])
-    assert over.all()
-    assert (first == first[0, 0]).all()
-
-
 def stream(memory_, frames, seed):
     """Return the candidates left in some random frames."""
     rng = np.random.default_rng(seed)
@@ -170,18 +163,18 @@ def stream(memory_, frames, seed):
         x = (background + rng.integers(-40, 41, (H, W, 1))).astype(np.uint8)
         over, solid = (rng.random((2, H, W)) < (0.7, 0.2)[0]).astype(np.uint8)
         memory, age = memory_of(rng.choice([0.01, 0.1], (H, W))), rng.integers(0, 3, (H, W)).astype(np.uint16)
-        memory_.clear(over, x, background, memory, 1, False)
+        clear(memory_, over, x, background, memory)
         memory_.learn(x, background, memory, solid, age)
         left.append(over)
     return left
 
 
-def test_bands_and_restored_states_give_equal_results():
-    one, many, empty = new(1), new(3), new().state()
-    np.testing.assert_array_equal(stream(one, 40, 0), stream(many, 40, 0))
-    np.testing.assert_array_equal(one.samples, many.samples)
-    np.testing.assert_array_equal(one.share, many.share)
+def test_a_restored_state_is_equal():
+    one, empty = new(), new().state()
+    stream(one, 40, 0)
+    assert one.samples.any()
     assert empty["samples"].shape[0] == 0  # pixels without samples are omitted
     again = new()
     again.set_state(one.state())
     np.testing.assert_array_equal(again.samples, one.samples)
+    np.testing.assert_array_equal(stream(again, 5, 1), stream(one, 5, 1))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _standing_objects_kernels
+from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edge_along
 
@@ -32,7 +32,7 @@ def test_update_ages_equals_its_twin(n, c, seed):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
-        oldest = _standing_objects_kernels.update_ages(0, n, (0,) * x.shape[1], x, mask, F(0.06), 1, F(0), anchor, age)
+        oldest = _frame_kernels.update_ages(0, n, (0,) * x.shape[1], x, mask, F(0.06), 1, F(0), anchor, age)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
@@ -89,23 +89,6 @@ def test_foreground_is_hidden_until_released():
     assert held is None or not held.any()
 
 
-def test_ages_restart_with_a_new_colour():
-    objects, background = standing(), scene()
-    frame, mask = background.copy(), mask_of(BOX)
-    frame[BOX] = 0.9
-    for i in range(1, 8):
-        frame[BOX] -= 0.004  # slow light is no new colour
-        assert objects.released(frame.ravel(), background.ravel(), mask) is None
-        assert (objects.age[BOX] == i).all()
-        assert np.count_nonzero(objects.age) == np.count_nonzero(mask)
-    frame[14:18, 18:22] = 0.6  # another colour
-    objects.released(frame.ravel(), background.ravel(), mask)
-    assert (objects.age[14:18, 18:22] == 1).all()
-    assert objects.age[20, 30] == 8
-    objects.released(frame.ravel(), background.ravel(), np.where(mask == 255, 127, 0).astype(np.uint8))  # shadow now
-    assert not objects.age.any()
-
-
 def test_only_standing_objects_are_absorbed_after_the_set_time():
     background, mask = scene(), mask_of(BOX)
     frame = background.copy()
@@ -134,47 +117,6 @@ def test_remains_of_a_light_change_are_released():
     for found in released.values():
         np.testing.assert_array_equal(found, mask_of(patch) == 255)
     assert max(released) <= FPS  # later on, new foreground is an object
-
-
-@pytest.mark.parametrize("explained", [True, False])
-def test_remains_of_consecutive_lamps_are_released(explained):
-    objects, background = standing(), scene()
-    person, first, second = np.s_[10:20, 5:12], np.s_[10:20, 30:45], np.s_[26:36, 25:45]
-    frame = background.copy()
-    frame[first] = 0.95
-    objects.light_changed(mask_of(person), mask_of(person, first))
-    assert objects.released(frame.ravel(), background.ravel(), mask_of(person, first)) is None
-    frame[second] = 0.95
-    everything = mask_of(person, first, second)
-    objects.light_changed(mask_of(person, first), everything, explained)  # the first left-over is foreground already
-    released = feed(objects, frame, background, everything, 2 * FPS)
-    np.testing.assert_array_equal(np.any([*released.values()], axis=0), mask_of(first, second) == 255)
-
-
-def test_unexplained_change_does_not_extend_settling():
-    objects = standing()
-    objects.light_changed(mask_of(), mask_of(BOX))
-    for _ in range(FPS):
-        assert objects.is_settling
-        objects.light_changed(mask_of(), mask_of(BOX), explained=False)
-        objects.released(scene().ravel(), scene().ravel(), mask_of())
-    assert not objects.is_settling
-
-
-def test_only_standing_foreground_after_a_light_change_is_released():
-    background, patch = scene(), np.s_[10:30, 30:45]
-    frame, mask = background.copy(), mask_of(patch)
-    frame[patch] = 0.95
-    assert not feed(standing(), frame, background, mask, 2 * FPS)
-    objects = standing()
-    objects.light_changed(mask_of(), mask)
-    assert objects.released(background.ravel(), background.ravel(), mask_of()) is None
-    assert not feed(objects, frame, background, mask, FPS)  # was background since the change
-    objects = standing()
-    objects.light_changed(mask_of(), mask)
-    for i in range(FPS):
-        frame[patch] = (0.2, 0.5, 0.95)[i % 3]
-        assert objects.released(frame.ravel(), background.ravel(), mask) is None
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -220,17 +162,3 @@ def test_edge_along_is_the_step(channels):
     image[BOX] = 0.5
     assert edge_along(image, region) == pytest.approx(0.2 * np.sqrt(channels), rel=1e-4)
     assert edge_along(image, np.ones((H, W), np.uint8)) == 0
-
-
-def test_long_seen_background_needs_clearer_edges():
-    empty, mask = scene(), mask_of(BOX)
-    with_object = empty.copy()
-    with_object[BOX] = 0.9
-    some = empty.copy()
-    some[BOX] = 0.5 * empty[BOX] + 0.5 * with_object[BOX]  # weaker edges than those of the background
-    nothing = np.zeros_like(mask)
-    young, old = standing(ghosts=True), standing(ghosts=True)
-    assert not feed(old, with_object, with_object, nothing, 30 * FPS)
-    assert feed(young, some, with_object, mask, FPS)
-    assert not feed(old, some, with_object, mask, FPS)
-    assert feed(old, some, with_object, mask, 30 * FPS)

@@ -1,13 +1,12 @@
 """StartColours: counts against a naive twin, and starts in which a median would fail."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
+from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
-from bgsub.scene.start_colours import StartBuffer, StartColours
+from bgsub.scene.start_colours import CleanedFrames, StartColours
 
 F = np.float32
 H, W = 12, 16
@@ -90,49 +89,19 @@ def test_background_visible_a_third_of_the_time_is_found():
     assert np.mean(np.abs(np.median(frames, axis=0).reshape(H, W, 3) - empty)) > 20
 
 
-@pytest.mark.parametrize("sigma", [1.5, 12.0])
-def test_noise_does_not_split_colours(sigma):
-    rng, empty = np.random.default_rng(2), scene()
-    colours = colours_of()
-    background = feed(colours, [noisy(empty, rng, sigma) for _ in range(40)])
-    assert np.mean(np.abs(background - empty)) < 0.5 * sigma
-    assert np.mean(colours.counts[0]) > 25
-
-
-def test_noise_scale_decides_about_equal_colours():
-    rng, empty = np.random.default_rng(7), np.full((H, W, 3), 100.0)
-    frames = [noisy(empty + 40 * (i // 2 % 2), rng, 0.5) for i in range(40)]
-    sigma = np.zeros((H, W), F)
-    sigma[:, 8:] = np.sqrt(3) * 40 / 2
-    colours = colours_of()
-    feed(colours, frames, sigma)
-    counts = np.sort(colours.counts, axis=0)[::-1].reshape(3, H, W)
-    assert (counts[:2, :, :8] == 11).all()  # the first frame of a change does not count
-    assert (counts[1:, :, 8:] == 0).all()
-    assert (counts[0, :, 8:] == 40).all()
-
-
-def test_fill_in_replaces_hidden_pixels():
+def test_cleaned_frames_show_the_background_in_place_of_what_hides_it():
     rng, empty = np.random.default_rng(4), scene()
-    buffer = StartBuffer(6, H * W * 3, "uint8")
-    frames = [noisy(empty, rng) for _ in range(6)]
+    frames = np.array([noisy(empty, rng) for _ in range(6)])
     hidden = frames[2].reshape(H, W, 3)
     hidden[3:7, 4:9] = 255 - hidden[3:7, 4:9]
     away = np.linalg.norm(hidden - empty, axis=2) > 20
-    for frame in frames:
-        assert not buffer.is_full
-        buffer.add(frame)
-        np.testing.assert_array_equal(buffer.newest, frame)
-    assert buffer.is_full
-    buffer.fill_in(empty.reshape(-1).astype(F), np.full(H * W, 20, F))
-    expected = np.where(away[..., np.newaxis], empty, frames[2].reshape(H, W, 3))
-    np.testing.assert_array_equal(buffer.frames[2].reshape(H, W, 3), expected)
-    np.testing.assert_array_equal(buffer.frames[3], frames[3])
-
-
-def test_confirm_increases_support_up_to_a_limit():
-    rng = np.random.default_rng(5)
-    support, mask = rng.integers(0, 6, 50).astype(np.uint8), rng.choice([0, 127, 255], 50).astype(np.uint8)
-    expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
-    _standing_objects_kernels.confirm(mask, np.uint8(5), support)
-    np.testing.assert_array_equal(support, expected)
+    expected = frames.copy()
+    expected[2] = np.where(away[..., np.newaxis], empty, hidden).reshape(-1)
+    before = frames.copy()
+    cleaned = CleanedFrames(frames, empty.reshape(-1).astype(F), np.full(H * W, 20, F))
+    assert cleaned.shape == frames.shape
+    np.testing.assert_array_equal(cleaned[:, 0 : frames.shape[1]], expected)
+    np.testing.assert_array_equal(cleaned[:, 7:101], expected[:, 7:101])
+    index = rng.integers(0, frames.shape[1], 50)
+    np.testing.assert_array_equal(cleaned[:, index], expected[:, index])
+    np.testing.assert_array_equal(frames, before)

@@ -14,7 +14,7 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat, stream_memory
 
 _PEAK = """
-import json, sys
+import itertools, json, sys
 import numpy as np
 from bgsub import BackgroundSubtractor
 size, channels, dtype, top, parameters = json.loads(sys.argv[1])
@@ -22,18 +22,20 @@ rng = np.random.default_rng(0)
 def frames(height, width):
     shape = (height, width, channels)[: 2 + (channels > 1)]
     return [((0.4 + 0.05 * rng.random(shape)) * top).astype(dtype) for _ in range(2)]
-def separate(pictures, count):
-    subtractor = BackgroundSubtractor(**parameters)
-    for i in range(count):
-        subtractor.process(pictures[i % 2])
+def separate(pictures):
+    subtractor, left = BackgroundSubtractor(**parameters), 3
+    for picture in itertools.cycle(pictures):
+        subtractor.process(picture)
+        left -= subtractor.phase == "tracking"  # the batch start is spread over frames
+        if not left:
+            return
 def of(name):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
-count = parameters["start_frames"] + 3
-separate(frames(48, 64), count)  # load kernels
+separate(frames(48, 64))  # load kernels
 pictures = frames(*size)
 before = of("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")
-separate(pictures, count)
+separate(pictures)
 print(of("VmHWM") - before)
 """
 
@@ -43,28 +45,24 @@ print(of("VmHWM") - before)
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux resets the peak of a process")
 @pytest.mark.parametrize(
     ("channels", "dtype", "parameters"),
-    [
-        (3, "uint16", {"rank": 6}),
-        (1, "uint8", {"start_frames": 40}),
-        (3, "uint8", {"scale": 0.5}),
-    ],
+    [(3, "uint8", {}), (3, "uint16", {"rank": 6}), (1, "uint8", {"start_frames": 40}), (3, "uint8", {"scale": 0.5})],
 )
-def test_estimate_is_close_to_the_peak(channels, dtype, parameters):
+def test_estimate_is_a_close_upper_bound_of_the_peak(channels, dtype, parameters):
     parameters = {"start_frames": 12, "threads": 1, **parameters}
     height, width = (1440, 1920) if "scale" in parameters else (720, 1280)
     given = json.dumps([[height, width], channels, dtype, 255 if dtype == "uint8" else 65535, parameters])
     told = subprocess.run([sys.executable, "-c", _PEAK, given], capture_output=True, text=True, check=True, timeout=300)
     frames = FrameFormat.of(np.empty((height, width, channels)[: 2 + (channels > 1)], dtype))
     needed = stream_memory(frames, SubtractorParameters(**parameters))
-    assert int(told.stdout) == pytest.approx(needed, rel=0.25)
+    assert 0.75 * needed < int(told.stdout) <= needed
 
 
 @pytest.mark.parametrize(
-    ("available", "remedy"), [(10**8, "--scale 0.65"), (10**7, "--scale 0.05"), (10**4, "smaller frames")]
+    ("available", "remedy"), [(10**8, "--scale 0.65"), (10**7, "--scale 0.1"), (10**4, "smaller frames")]
 )
 def test_stream_without_memory_is_refused(monkeypatch, available, remedy):
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: available)
     subtractor, frame = BackgroundSubtractor(), np.zeros((600, 800, 3), np.uint8)
-    with pytest.raises(ParameterError, match=f"800x600 frames needs about 155 MB .*reduce memory with {remedy}$"):
+    with pytest.raises(ParameterError, match=f"800x600 frames needs about 166 MB .*reduce memory with {remedy}$"):
         subtractor.apply(frame)
     assert subtractor.empty()

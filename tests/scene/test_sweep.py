@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.scene import _engine_kernels
-from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
-from bgsub.scene.engine import FrameInput
+from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import LearnParams
 from bgsub.synthetic import scene
-from bgsub.tracking import _kernels, _step_kernels
-from bgsub.tracking.step import FLOOR, IN_SPAN, DeferredStep, make_step
+from bgsub.tracking import _kernels
+from bgsub.tracking.step import DeferredStep, make_step
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
@@ -24,8 +23,15 @@ SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp",
 sizes = settings(max_examples=15, deadline=None)
 
 
+# the kernels of each further surrogate are compiled for seconds
 @pytest.mark.parametrize(
-    ("surrogate", "dtype"), [*zip(SURROGATES, [np.uint8, np.float32, np.uint8], strict=True)], ids=["atan", "log", "lp"]
+    ("surrogate", "dtype"),
+    [
+        (SURROGATES[0], np.uint8),
+        pytest.param(SURROGATES[1], np.float32, marks=pytest.mark.slow),
+        pytest.param(SURROGATES[2], np.uint8, marks=pytest.mark.slow),
+    ],
+    ids=["atan", "log", "lp"],
 )
 @given(
     n=st.one_of(st.integers(1, 9), st.integers(10, 230)),
@@ -33,31 +39,34 @@ sizes = settings(max_examples=15, deadline=None)
     channels=st.sampled_from([1, 3]),  # each number is compiled for seconds
     k=st.sampled_from([1, 2, 3, 4, 7, 15]),
     period=st.integers(1, 3),
-    kept=st.booleans(),
+    everywhere=st.booleans(),
     hides=st.booleans(),
     seed=st.integers(0, 999),
 )
 @settings(max_examples=40, deadline=None)
-def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, kept, hides, seed):
-    case = dense.Case(n, block, channels, dtype, k, period, seed, surrogate, kept, hides)
-    stack, products, d, picture, over = case.result()
+def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, everywhere, hides, seed):
+    case = dense.Case(n, block, channels, dtype, k, period, seed, surrogate, everywhere, hides)
+    stack, products, picture, over, strong = case.result()
     expected, m = case.expected(), case.pixels.size
     np.testing.assert_allclose(stack[:k, :m], expected.V.T, atol=1e-5)
     np.testing.assert_allclose(stack[k, :m], expected.e, atol=2e-5)
     np.testing.assert_array_equal(stack[:, m:], case.stack[:, m:])
     np.testing.assert_array_equal(stack[k + 1 :], case.stack[k + 1 :])
-    np.testing.assert_allclose(d, expected.d, atol=1e-5)
-    clear = np.abs(expected.d - expected.limit) > 1e-5
-    np.testing.assert_array_equal(over[clear], expected.over[clear])
-    assert set(np.unique(over)) <= {0, 1}
-    if dtype == np.uint8:
-        assert np.abs(picture - np.clip(255 * expected.low_rank, 0, 255)).max() <= 0.5 + 2e-3
-    else:
-        np.testing.assert_allclose(picture, expected.low_rank, atol=1e-5)
+    np.testing.assert_allclose(picture, expected.picture, atol=0.5 + 2e-3 if dtype == np.uint8 else 1e-5)
+    assert_compared(case, picture, over, strong)
     size = period * np.sqrt(m)
     np.testing.assert_allclose(products[: k + 1], expected.products[: k + 1], atol=2e-5 * size)
     assert products[k + 1] == pytest.approx(expected.products[k + 1], rel=1e-4, abs=1e-7 * size)
     assert products[k + 2] == np.count_nonzero(over)
+
+
+def assert_compared(case, picture, over, strong):
+    """Compare both maps with the distances of the frame from a picture, but for rounding at the limits."""
+    d = dense.distances(case.pixels, picture, case.look)
+    for found, limit in ((over, np.maximum(dense.LIMITS[0], dense.LIMITS[1] * case.sigma)), (strong, dense.LIMITS[0])):
+        clear = np.abs(d - limit) > 1e-5
+        np.testing.assert_array_equal(found[clear], (d > limit)[clear])
+        assert set(np.unique(found)) <= {0, 1}
 
 
 @given(
@@ -65,34 +74,51 @@ def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, 
 )
 @sizes
 def test_two_bands_equal_one(n, block, period, seed, data):
-    case = dense.Case(
-        n, block, 3, np.uint8, 4, period, seed, SURROGATES[seed % 3], kept=seed % 2 == 0, hides=seed % 3 == 0
-    )
+    case = dense.Case(n, block, 3, np.uint8, 4, period, seed, SURROGATES[0], seed % 2 == 0, hides=seed % 3 == 0)
     band = data.draw(st.integers(0, -(-n // block)))
     whole, parts = case.result(), case.result(band)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)])
 @given(n=st.integers(1, 200), block=st.integers(1, 100), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @sizes
-def test_compare_equals_a_sweep_without_steps(dtype, n, block, channels, seed):
+def test_compare_shows_a_background_or_keeps_it(dtype, n, block, channels, seed):
     case = dense.Case(n, block, channels, dtype, 2, 1, seed, SURROGATES[0])
-    case.G[:] = 0
-    _, products, *expected = case.result()
     low_rank = np.empty(case.pixels.size, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
-    d, picture, over = np.empty(n, F), np.empty_like(case.pixels), np.empty(n, np.uint8)
-    look = CompareParams(F(case.look.scale), (0,) * channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
-    frame = FrameArrays(case.pixels, case.sigma, case.cost_scale, case.hidden, case.before, False)
-    work = np.empty((3, channels * block), F)
-    count = _engine_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
-    assert count == products[-1] == np.count_nonzero(over)
-    np.testing.assert_allclose(d, expected[0], atol=1e-6)
-    np.testing.assert_allclose(picture.astype(float), expected[1], atol=1 if dtype == np.uint8 else 1e-6)
-    clear = np.abs(d - np.maximum(dense.LIMITS[0], dense.LIMITS[1] * case.sigma)) > 1e-5
-    np.testing.assert_array_equal(over[clear], expected[2][clear])
+    shown = np.clip(255 * low_rank, 0, 255) if dtype == np.uint8 else low_rank
+    for background, expected, far in ((low_rank, shown, 0.5 + 2e-3), (low_rank[:0], case.before, 0)):
+        images = case.images()
+        count = _frame_kernels.compare(0, n, background, images, case.limits())
+        np.testing.assert_allclose(images.picture.astype(float), expected, atol=far if dtype == np.uint8 else 1e-6)
+        assert_compared(case, images.picture, images.over, images.strong)
+        assert count == np.count_nonzero(images.over)
+
+
+@given(
+    n=st.integers(1, 200), block=st.integers(1, 100), period=st.integers(1, 3), follows=st.booleans(),
+    seed=st.integers(0, 999),
+)  # fmt: skip
+@sizes
+def test_pixels_of_visited_blocks_learn(n, block, period, follows, seed):
+    case, rng = dense.Case(n, block, 3, np.uint8, 2, period, seed, SURROGATES[0]), np.random.default_rng(seed)
+    images, scale, skip = case.images(), case.cost_scale.copy(), rng.integers(0, 3, n).astype(np.uint8)
+    learn = LearnParams(F(0.1), F(0.25), F(1e-3), F(0.05 * follows), F(1.1), F(1 / 1.1), F(0.3))
+    sigma, d = images.sigma.copy(), dense.distances(case.pixels, case.before, case.look)
+    images = images._replace(sigma=sigma)
+    work = np.empty(block, F)
+    _frame_kernels.learn_pixels(0, n, block, period, case.turn, images, case.limits(), skip, learn, scale, work)
+    due = dense.numbers(n, block, period) == case.turn
+    moved = np.maximum(case.sigma + 0.1 * (skip == 0) * (np.minimum(d, 0.25) - case.sigma), 1e-3)
+    np.testing.assert_allclose(sigma, np.where(due, moved, case.sigma), atol=1e-6)
+    near = np.abs(d - 0.05 * case.cost_scale) < 1e-5
+    stepped = np.clip(
+        case.cost_scale * np.where(skip == 2, 1, np.where(d > 0.05 * case.cost_scale, 1.1, 1 / 1.1)), 0.3, 1
+    )
+    expected = np.where(due & follows, stepped, case.cost_scale)
+    np.testing.assert_allclose(scale[~near], expected[~near], rtol=1e-5)
 
 
 def pending(m, k, block, period, seed):
@@ -135,16 +161,6 @@ def test_gather_reads_the_deferred_basis(m, k, block, period, seed, data):
     model = stack.astype(float)
     U = dense.deferred_basis(model[:k, :m].T, model[k, :m], G.astype(float), np.eye(k), block)
     np.testing.assert_allclose(rows, U[index].T, atol=1e-5)
-
-
-@given(m=st.integers(1, 5000), k=st.integers(1, 7), seed=st.integers(0, 99))
-@sizes
-def test_gram_of(m, k, seed):
-    stack = np.random.default_rng(seed).standard_normal((k + 1, m + 4)).astype(F)
-    V = stack[:k, :m].astype(float)
-    gram = _kernels.gram_of(stack, k, m)
-    np.testing.assert_allclose(gram, V @ V.T, atol=1e-5 * m)
-    np.testing.assert_array_equal(gram, gram.T)
 
 
 @given(m=st.integers(8, 60), k=st.integers(1, 5), period=st.integers(1, 3), block=st.integers(1, 9),
@@ -203,31 +219,14 @@ def test_accepted_full_step_does_not_increase_the_objective(surrogate, m, k, w, 
         assert case.out[1] <= case.out[0]
 
 
-def test_refused_full_step_changes_nothing():
-    for armijo, outside in ((1e6, True), (dense.ARMIJO, False)):
-        case = dense.SmallStep(40, 3, 1, SURROGATES[0], armijo=armijo)
-        y, C, out = case.y.copy(), case.C.copy(), np.zeros(2)
-        e = case.e if outside else case.U @ np.arange(1.0, 4.0)
-        products = np.append(case.U.T @ e, e @ e)
-        assert not _step_kernels.full_step(
-            products, C, y, 0.05, case.cost, IN_SPAN, FLOOR, armijo, np.zeros((3, 4)), out
-        )
-        np.testing.assert_array_equal(y, case.y)
-        np.testing.assert_array_equal(C, case.C)
-    assert dense.SmallStep(40, 3, 1, SURROGATES[0]).accepted
-    nothing = np.zeros(3), np.zeros((3, 3))
-    assert not _step_kernels.full_step(
-        np.append(np.zeros(3), 1.0), nothing[1], nothing[0], 0.05, 1.0, IN_SPAN, FLOOR, dense.ARMIJO, case.T, case.out
-    )
-
-
 def assert_same(frames, rank, events, **parameters):
     """Compare both ways through the engine: equal results up to rounding."""
     level = 1 if frames.dtype == np.uint8 else 1 / 255
     streams = (dense.seen_by(frames, rank, one_pass, events, **parameters) for one_pass in (True, False))
     for one, other in zip(*streams, strict=True):
         assert np.abs(one[0] - other[0]).max() <= level
-        assert np.abs(one[1] - other[1]).max() <= 2e-3
+        assert np.abs(one[1] - other[1]).max() <= (2 / 255 if frames.dtype == np.uint8 else 2e-3)  # a level each
+        assert np.abs(one[1] - other[1]).mean() <= 2e-4
         assert np.mean(one[2] != other[2]) < 0.005
 
 
@@ -235,11 +234,14 @@ def large(*values):
     return pytest.param(*values, marks=pytest.mark.large)
 
 
+def slow(*values):
+    return pytest.param(*values, marks=[pytest.mark.large, pytest.mark.slow])
+
+
 @pytest.mark.parametrize(
     ("dtype", "shape", "rank"),
-    [(np.uint8, (1, 1, 1), 1), (F, (7, 9, 3), 3), (np.uint8, (13, 5, 1), 1), large(np.uint8, (31, 23, 3), 3),
-     large(F, (33, 17, 1), 15),
-     pytest.param(np.uint8, (21, 22, 4), 2, marks=[pytest.mark.large, pytest.mark.slow])],
+    [(np.uint8, (1, 1, 1), 1), slow(F, (7, 9, 3), 3), large(np.uint8, (31, 23, 3), 3), large(np.uint8, (13, 5, 1), 1),
+     slow(F, (33, 17, 1), 15), slow(np.uint8, (21, 22, 4), 2)],
 )  # fmt: skip
 def test_one_pass_equals_the_plain_passes(shape, rank, dtype, monkeypatch):
     dense.small_blocks(monkeypatch, 1)
@@ -255,35 +257,21 @@ def test_one_pass_equals_the_plain_passes_in_a_scene(rank, channels, monkeypatch
     assert_same(frames.reshape(*frames.shape[:3], channels), rank, ("hidden", "frozen", "fast", "absorbed"))
 
 
-def test_settled_background_visits_every_third_block(monkeypatch):
-    dense.small_blocks(monkeypatch, 2, 1000)
-    monkeypatch.setattr("bgsub.scene.background._SETTLED", 3)
-    monkeypatch.setattr("bgsub.scene.background._YOUNG", 5)
-    frames = dense.planted((9, 16, 2), F, 40, 3)
-    pictures = {way: [one[0] for one in dense.seen_by(frames, 3, way)] for way in (True, False)}
-    assert np.sqrt(np.mean(np.subtract(*pictures.values()) ** 2)) < 1 / 255
-    background, buffers = dense.tracked(frames, 3)
-    periods = []
-    for pixels in frames[20:]:
-        buffers.turn()
-        compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *dense.LIMITS), buffers)
-        periods.append(len(background.tracker.subspace_.basis.deferred.G))
-        background.learn(compared.update, None)
-    assert periods == [2] * 5 + [3] * 15
-
-
-@pytest.mark.parametrize(("surrogate", "period"), [("atan", 1), ("log", 2), ("lp", 3)])
+@pytest.mark.parametrize(
+    ("surrogate", "period"),
+    [("atan", 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in [("log", 1), ("lp", 3)])],
+)
 def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, monkeypatch):
     dense.small_blocks(monkeypatch, period, 1000)
-    frames = dense.planted((9, 16, 2), F, 32, 3)
-    background, buffers = dense.tracked(frames, 2, surrogate=surrogate)
+    frames = dense.planted((9, 16, 3), F, 32, 3)
+    background, engine = dense.tracked(frames, 2, sigma=0, surrogate=surrogate)
     tracker, m = background.tracker, frames[0].size
-    number, sigma = dense.numbers(m, background._engine.block * 2, period), np.zeros((9, 16), F)
+    number = dense.numbers(m, engine.block * 3, period)
     assert number.max() == period - 1
     for pixels in frames[16:]:
         U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
-        buffers.turn()
-        influence = background.separate(FrameInput(pixels, None, sigma, *dense.LIMITS), buffers).update
+        engine.begin(pixels)
+        influence = background.separate(engine, None).update
         y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
         e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
         np.testing.assert_allclose(influence.products, np.column_stack([U, e]).T @ e, atol=1e-4)
@@ -296,31 +284,6 @@ def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, mo
         np.testing.assert_allclose(found @ tracker.coefficients_, expected @ (theta[:2, :2].T @ y), atol=1e-4)
         subset = tracker.subspace_._subset
         np.testing.assert_allclose(subset._stack[:2], found[subset.index].T, atol=1e-4)
-
-
-@pytest.mark.parametrize("period", [1, 2])
-def test_reading_the_background_changes_nothing(period, monkeypatch):
-
-    def look(background):
-        low_rank = dense.basis_of(background.tracker) @ background.tracker.coefficients_
-        np.testing.assert_allclose(background.low_rank(), low_rank, atol=1e-5)
-
-    unseen, seen = (dense.learned(monkeypatch, period, look=look)[0].tracker for look in (None, look))
-    np.testing.assert_allclose(dense.basis_of(unseen), dense.basis_of(seen), atol=1e-5)
-
-
-@pytest.mark.parametrize("period", [1, 2])
-def test_retarget_is_independent_of_deferred_steps(period, monkeypatch):
-    bases = []
-    for carried_out in (True, False):
-        background, pixels = dense.learned(monkeypatch, period)
-        if carried_out:
-            assert background.tracker.components_.shape == (3, pixels.size)
-        due = np.zeros(pixels.shape[:2], bool)
-        due[3:6, 4:12] = True
-        background.absorb(1 - pixels, due)
-        bases.append(dense.basis_of(background.tracker))
-    np.testing.assert_allclose(*bases, atol=1e-5)
 
 
 @pytest.mark.large

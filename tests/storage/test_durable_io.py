@@ -10,8 +10,8 @@ import pytest
 
 from bgsub.errors import SinkError
 from bgsub.storage import durable_io
-from bgsub.storage.durable_io import remove_partials, replacing, write_whole
-from bgsub.storage.growing_file import GrowingFile
+from bgsub.storage.durable_io import GrowingFile, remove_partials, replacing, write_whole
+from bgsub.storage.file_lock import Claims
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows syncs no folders")
 
@@ -47,16 +47,6 @@ def folder(tmp_path):
     return folder
 
 
-def test_file_is_replaced_at_the_end(folder):
-    path = folder / "a.txt"
-    path.write_text("old")
-    with replacing(path) as partial:
-        partial.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert os.listdir(folder) == ["a.txt"]
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_failed_write_keeps_the_old_file(folder, error):
     path = folder / "a.txt"
@@ -70,12 +60,11 @@ def test_failed_write_keeps_the_old_file(folder, error):
     with pytest.raises(error):
         fail()
     assert path.read_text() == "old"
+    with replacing(path) as partial:
+        partial.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
     assert os.listdir(folder) == ["a.txt"]
-
-
-def test_write_error_names_the_file(folder):
-    with pytest.raises(SinkError, match=r"a\.txt' cannot be written: No such file or directory$"):
-        write_whole(folder / "gone" / "a.txt", b"")
 
 
 def test_content_is_synced_before_the_name(folder, synced):
@@ -137,18 +126,11 @@ def test_only_temporary_files_of_one_file_are_removed(folder):
     assert sorted(os.listdir(folder)) == ["a.mp4", "a.mp4x.partial", "aa.mp4.partial"]
 
 
-def test_growing_file_is_created_on_first_append(folder):
-    file = GrowingFile(folder / "a.txt")
-    assert (file.sync(), file.reading().read()) == (0, b"")
-    file.cut(0)
-    file.close()
-    assert os.listdir(folder) == []
-
-
 def test_growing_file_continues_after_a_cut(folder):
     killed = GrowingFile(folder / "a.txt")
     killed.append("grün,")
     size = killed.sync()
+    assert size == len("grün,".encode())
     killed.append("lost")  # unbuffered: already on the disk
     assert killed.path.read_text() == "grün,lost"
     file = GrowingFile(folder / "a.txt")
@@ -170,3 +152,57 @@ def test_full_disk_is_reported_after_a_partial_write(folder, monkeypatch):
     monkeypatch.setattr(GrowingFile, "_opened", lambda self: full)
     with Full(file.path, "wb") as full, pytest.raises(SinkError, match=r"a\.txt' cannot be written: No space left"):
         file.append(b"123456")
+
+
+fcntl = pytest.importorskip("fcntl", reason="other locks than those of POSIX")
+
+
+def refused(target):
+    return pytest.raises(SinkError, match=f"'{target}' is being written by another run")
+
+
+def test_claim_locks_until_the_end_of_the_block(tmp_path):
+    target = tmp_path / "panel.mp4"
+    with Claims() as claims:
+        claims.take(target)
+        claims.take(target)  # again, by the same run
+        with Claims() as others:
+            others.take(tmp_path / "panel.mkv")
+            with refused(target):
+                others.take(target)
+            with pytest.raises(SinkError, match="in use"):
+                others.take(target, "in use")
+        with refused(target), Claims() as others:
+            others.take(tmp_path / "." / target.name)
+    with Claims() as others:
+        others.take(target)
+    assert os.listdir(tmp_path) == []
+
+
+def test_only_new_folders_are_removed(tmp_path):
+    (tmp_path / "given").mkdir()
+    with Claims() as claims:
+        claims.take(tmp_path / "given" / "a")
+        claims.take(tmp_path / "made" / "deep" / "a")
+        assert sorted(os.listdir(tmp_path)) == ["given", "made"]
+    assert os.listdir(tmp_path) == ["given"]
+
+
+def test_unwritable_folder_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with Claims() as claims, pytest.raises(SinkError, match=r"'.*file' is a file, not a folder"):
+        claims.take(tmp_path / "file" / "a")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_disk_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog, number):
+    def flock(_file, _what):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with Claims() as claims:
+        claims.take(tmp_path / "a")
+        claims.take(tmp_path / "b")
+    warning = f"the file system of '{tmp_path}' has no locks: another run there would not be detected"
+    assert [record.getMessage() for record in caplog.records] == [warning]
+    assert os.listdir(tmp_path) == []

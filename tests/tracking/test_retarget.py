@@ -82,36 +82,3 @@ def test_only_the_chosen_entries_change():
     tracker.subspace_.retarget(np.zeros(M, F), np.zeros(M, np.uint8))
     np.testing.assert_allclose(tracker.low_rank_, after, atol=1e-5)
     np.testing.assert_allclose(tracker.components_.T @ tracker.components_, U.T @ U, atol=1e-5)
-
-
-def test_the_moment_of_the_past_stays_in_its_coefficients():
-    tracker, x, _ = trained()
-    tracker.subspace_.separate(x)
-    U, C = tracker.components_.astype(float), tracker.subspace_._C.copy()
-    y = tracker.coefficients_.copy()
-    target = (0.5 * tracker.low_rank_).astype(F)
-    turned = reference.turned(U, y, target, U.T @ y)
-    tracker.subspace_.retarget(target)
-    V = tracker.components_.astype(float)
-    expected, found = turned.T @ C @ turned, V.T @ tracker.subspace_._C @ V
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
-    tracker.subspace_.y, before = np.zeros(3), tracker.components_.copy()
-    tracker.subspace_.retarget(target)  # without coefficients, nothing changes
-    np.testing.assert_array_equal(tracker.components_, before)
-    assert np.isfinite(tracker.low_rank_).all()
-
-
-def test_a_pending_gradient_is_dropped_and_learning_goes_on():
-    tracker, x, rng = trained()
-    literal = SubspaceTracker(rank=3, subset=100, metric="canonical", gradient_carry="unchanged")
-    for i in range(8):
-        literal.partial_fit(x * (1 + 0.1 * np.sin(i)) + 0.05 * rng.random(M).astype(F))
-    for tracked in (tracker, literal):
-        tracked.subspace_.separate(x)
-        target = (0.7 * x).astype(F)
-        tracked.subspace_.retarget(target)
-        assert tracked.subspace_._R.shape == (0, 3)
-        for _ in range(6):
-            tracked.partial_fit(target)
-        assert orthonormal(tracked)
-        np.testing.assert_allclose(tracked.low_rank_, target, atol=0.01)

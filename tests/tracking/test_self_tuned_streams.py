@@ -76,22 +76,6 @@ def test_a_change_of_the_subspace_is_followed(still, noise, bound):
     assert follow(tracker, [W] * 300, 9, noise) < bound
 
 
-def test_a_returning_direction_is_found_again():
-    U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
-    follow(tracker, [U] * 300, 0, 0.01)
-    follow(tracker, [U[:, :2]] * 1000, 9, 0.01)
-    assert follow(tracker, [U] * 300, 99, 0.01) < 3e-3  # 1.5e-3 measured
-
-
-@pytest.mark.parametrize("factor", [1e2, 1e9])
-def test_a_corrupted_vector_changes_little(factor):
-    U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
-    before = follow(tracker, [U] * 500, 0, 0.01)
-    tracker.partial_fit(factor * np.random.default_rng(1).standard_normal(100))
-    assert distance(tracker, U) < 1.1 * before  # 1.003 measured
-    assert follow(tracker, [U] * 300, 9, 0.01) < 2.5 * before  # 1.19 and 1.81 measured
-
-
 @pytest.mark.parametrize(("size", "dwell"), [(20, 1), (20, 3), (10, 6)])
 def test_an_object_that_moves_is_not_learned(size, dwell):
     """A dense block covers each entry for 20 to 60 vectors. Measured: 1.9e-3."""
@@ -103,28 +87,6 @@ def test_an_object_that_moves_is_not_learned(size, dwell):
         x[place : place + size] = 3
         tracker.partial_fit(x)
     assert distance(tracker, U) < 4e-3
-
-
-@pytest.mark.parametrize("bad", [1, 5])
-def test_permanently_wrong_entries_change_little(bad):
-    """Measured on the other entries: 4.1e-3 and 2.0e-3."""
-    U, rng = bases(100, 1, 0)[0], np.random.default_rng(0)
-    tracker = SubspaceTracker(K)
-    for _ in range(800):
-        x = U @ rng.standard_normal(K) * np.sqrt(100 / K) + 0.01 * rng.standard_normal(100)
-        x[:bad] = rng.uniform(-5, 5, bad)
-        tracker.partial_fit(x)
-    V, W = (np.linalg.qr(rows)[0] for rows in (U[bad:], tracker.components_[:, bad:].T.astype(float)))
-    assert np.linalg.norm(V - W @ (W.T @ V), 2) < 8e-3
-
-
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
-def test_a_change_of_the_unit_is_followed(factor):
-    U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
-    before = follow(tracker, [U] * 500, 0, 0.01)
-    for x in np.random.default_rng(1).standard_normal((300, K)) @ U.T:
-        tracker.partial_fit(factor * x)
-        assert distance(tracker, U) < 1.5 * before  # 1.11 measured
 
 
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-6), (0.01, 4e-3), (0.1, 4e-2)])
@@ -148,15 +110,3 @@ def test_orthonormal_after_5000_updates(speed):
         follow(tracker, turning(U, W, speed, 50), i, 0.01)
         gram = tracker.components_.astype(float) @ tracker.components_.T
         assert np.abs(gram - np.eye(K)).max() < 1e-5  # 2.6e-6 measured
-
-
-def test_a_large_object_is_an_outlier_from_the_start():
-    """Measured over 5 seeds: at most 1.4e-3 of 1.57 rad; such an object has more energy than any direction."""
-    m, k, rng = 300, 3, np.random.default_rng(0)
-    U, pattern = np.linalg.qr(rng.standard_normal((m, k)))[0], rng.uniform(1, 3, m // 4)
-    tracker = SubspaceTracker(k)
-    for t in range(1500):
-        x = U @ rng.standard_normal(k) * np.sqrt(m / k) + 1e-3 * rng.standard_normal(m)
-        x[(np.arange(m // 4) + 3 * t // 2) % m] = pattern
-        tracker.partial_fit(x)
-    assert np.linalg.svd(tracker.components_ @ U, compute_uv=False).min() > np.cos(0.01)

@@ -69,15 +69,6 @@ def test_orthonormal_after_thousands_of_float32_updates():
         assert worst < 1e-4
 
 
-def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
-    tracker, lengths = SubspaceTracker(3, **FIXED), []
-    for x, _ in stream(400, 3, 100, seed=3):
-        tracker.partial_fit(x)
-        lengths.append(tracker.step_length_)
-    assert np.mean(np.array(lengths) == 1) > 0.9
-    assert tracker.subspace_._R.shape[0] == 0 or lengths[-1] < 1
-
-
 @pytest.mark.large
 @fixed_with(mu=0.2)
 @pytest.mark.parametrize("k", [1, 5])
@@ -109,18 +100,6 @@ def test_incomplete_vectors_suffice(fixed):
 
 
 @pytest.mark.large
-@fixed_with()
-def test_outliers_do_not_move_the_subspace(fixed):
-    clean = [x for x, _ in stream(500, 2, 60, seed=7, outliers=0.0)]
-    tracker = SubspaceTracker(2, **fixed).fit(np.array(clean))
-    before = tracker.components_.copy()
-    for x in clean[:20]:
-        x[:150] = 1.0
-        tracker.partial_fit(x)
-    assert angle(before, tracker.components_.T) < 0.02
-
-
-@pytest.mark.large
 @fixed_with(forgetting=0.02)
 def test_stream_and_batch_agree(fixed):
     samples, bases = zip(*stream(300, 3, 120, seed=8), strict=True)
@@ -131,22 +110,6 @@ def test_stream_and_batch_agree(fixed):
         streamed.partial_fit(x)
     assert angle(batch.components_, U) < 0.02
     assert angle(streamed.components_, batch.components_.T) < 0.04
-
-
-@fixed_with()
-def test_low_rank_is_the_basis_times_the_coefficients(fixed):
-    tracker = SubspaceTracker(3, **fixed)
-    for x, _ in stream(150, 3, 30, seed=9):
-        tracker.partial_fit(x)
-    np.testing.assert_allclose(tracker.low_rank_, tracker.components_.T @ tracker.coefficients_, atol=1e-5)
-
-
-def test_coefficients_follow_a_change_of_the_light_at_once():
-    rng = np.random.default_rng(10)
-    image = 0.2 + 0.6 * rng.random(5000)
-    tracker = SubspaceTracker(1, **FIXED).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
-    influence = tracker.subspace_.separate((0.4 * image).astype(np.float32))
-    np.testing.assert_allclose(influence.low_rank, 0.4 * image, atol=5e-3)
 
 
 @pytest.mark.parametrize("parameters", [{}, FIXED, {"metric": "canonical"}], ids=["tuned", "fixed", "canonical"])
@@ -161,6 +124,17 @@ def test_a_restored_state_gives_the_same_results(parameters):
         copy.partial_fit(x)
     np.testing.assert_array_equal(whole.components_, copy.components_)
     np.testing.assert_array_equal(whole.coefficients_, copy.coefficients_)
+
+
+def test_a_start_with_every_vector_twice_is_the_same_start():
+    X = np.array([x for x, _ in stream(120, 2, 30, seed=11)])
+    first = SubspaceTracker(2, **FIXED).fit(X[:20])
+    Y = X[:20] @ first.components_.T.astype(float)
+    one, two = (SubspaceTracker(2, **FIXED).initialise(first.components_, np.vstack([Y] * n)) for n in (1, 2))
+    for x in X[20:]:
+        one.partial_fit(x)
+        two.partial_fit(x)
+    np.testing.assert_allclose(one.components_, two.components_, atol=1e-6)
 
 
 @fixed_with()
@@ -231,14 +205,6 @@ def test_bad_vectors_are_refused(fixed):
     ]:
         with pytest.raises(ParameterError, match=words):
             attempt()
-
-
-def test_a_batch_of_long_integers_is_a_start():
-    X = np.random.default_rng(0).integers(0, 256, (20, 30))
-    long, real = (SubspaceTracker(2).fit(batch).components_ for batch in (X.astype(np.int64), X.astype(np.float32)))
-    np.testing.assert_array_equal(long, real)
-    with pytest.raises(ParameterError, match=r"the batch must be finite and within 1e\+12"):
-        SubspaceTracker(2).fit(X - 10**13)
 
 
 def test_a_fixed_tracker_cannot_adapt_the_weight():

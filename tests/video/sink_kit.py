@@ -11,7 +11,7 @@ from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
 from bgsub.video import ArraySink, Frame, ImageSequenceSink, StillSink, VideoSink
-from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
+from bgsub.video.sinks.stream import Outlet, StreamSink
 
 
 def feed(sink, images, first=0, fps=None):
@@ -76,7 +76,7 @@ def make(kind, folder):
     if by == "stream":
         folder.mkdir(exist_ok=True)
         outlet = Outlet(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
-        return (RawStreamSink if path.suffix == ".raw" else EncodedStreamSink)(outlet, view, Fraction(30))
+        return StreamSink(outlet, view, Fraction(30))
     if view == "background-image":
         return StillSink(path)
     if not dot:

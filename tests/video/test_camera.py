@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import http.server
 import logging
+import re
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, wait_first
+from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, read_video, wait_first, write_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.video import CameraSource
 from bgsub.video.sources.camera_address import SCHEMES, is_camera, parse_camera, without_password
@@ -142,37 +146,8 @@ def test_close_ends_a_wait_for_a_silent_camera(mute):
     assert not thread.is_alive()
 
 
-class IdleSink(ListSink):
-    """Counts calls of `idle`; quits or raises at the third."""
-
-    def __init__(self, act) -> None:
-        super().__init__()
-        self.idles, self._act = 0, act
-
-    def idle(self) -> None:
-        self.idles += 1
-        if self.frames and self.idles >= 3:
-            self._act()
-
-
-@pytest.mark.parametrize("how", ["quit", "interrupt"])
-def test_the_user_can_leave_while_the_camera_is_silent(mute, how):
-    controls = Controls()
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    sink = IdleSink(controls.quit if how == "quit" else interrupt)
-    summary = Pipeline(CameraSource(0), ThresholdSubtractor(), [sink], controls=controls).run()
-    assert summary.stopped == ("user" if how == "quit" else "SIGINT")
-    assert summary.seconds < 5
-    assert summary.frames + summary.dropped == 3
-    assert sink.ended == ["close"]
-    assert sink.idles >= 3
-
-
 def test_wrong_parameters():
-    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("threads", 0), ("max_wait", 0)]
+    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("max_wait", 0)]
     for name, value in [*wrong, ("open_timeout", float("inf"))]:
         with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {value}$"):
             CameraSource(0, **{name: value})
@@ -215,3 +190,104 @@ def test_cameras():
         parse_camera(-2)
     with pytest.raises(SourceError, match=r"got 'gopher://host'$"):
         parse_camera("gopher://me:secret@host")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Sends a file, if the password is right."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        target = self.server.elsewhere.get(self.path)
+        if target is not None:
+            self.tell(302, Location=target)
+        elif self.server.ask and not self.knows_password():
+            self.tell(401, WWW_Authenticate=self.server.ask)
+        else:
+            self.tell(200, Content_Length=str(len(self.server.data)))
+            self.wfile.write(self.server.data)
+
+    def tell(self, status, **fields):
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+
+    def knows_password(self):
+        given = self.headers.get("Authorization", "")
+        if self.server.ask.startswith("Basic"):
+            return given == "Basic " + base64.b64encode(b"me:se/cret").decode()
+        fields = dict(re.findall(r'(\w+)="?([^",]*)"?', given))
+
+        def md5(*parts):
+            return hashlib.md5(":".join(parts).encode()).hexdigest()
+
+        numbers = [fields.get(name, "") for name in ("nonce", "nc", "cnonce", "qop")]
+        return fields.get("response") == md5(md5("me", "door", "se/cret"), *numbers, md5("GET", self.path))
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = False
+
+    def handle_error(self, *_):
+        """Ignore clients that close the connection."""
+
+
+@contextmanager
+def served(data, ask="", elsewhere=()):
+    server = Server(("127.0.0.1", 0), Handler)
+    server.data, server.ask, server.elsewhere = data, ask, dict(elsewhere)
+    server.asked, server.place = [], f"127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def video(tmp_path):
+    return write_video(tmp_path / "video.avi", make_frames(12, 48, 64), codec="MJPG")
+
+
+def check(address, video):
+    with CameraSource(address, open_timeout=10, read_timeout=10, reconnect=False) as source:
+        frames = [frame.image for frame in source]
+    np.testing.assert_array_equal(frames, read_video(video))
+
+
+@pytest.mark.parametrize("ask", ['Basic realm="door"', 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'])
+def test_basic_and_digest_passwords(video, ask):
+    with served(video.read_bytes(), ask) as server:
+        check(f"http://me:se%2Fcret@{server.place}/video", video)
+        with pytest.raises(SourceError, match="no access"):
+            CameraSource(f"http://me:wrong@{server.place}/video")
+        with pytest.raises(SourceError, match="no access"):
+            CameraSource(f"http://{server.place}/video")
+
+
+def test_redirections_to_the_same_host(video):
+    with (
+        served(video.read_bytes()) as own,
+        served(b"", elsewhere={"/video": "/other", "/other": f"http://{own.place}/last video?a=b c"}) as server,
+    ):
+        check(f"http://{server.place}/video", video)
+        assert own.asked[0].startswith("/last%20video?a=b")
+
+
+@pytest.mark.parametrize(("name", "codec"), [("video.mkv", "mp4v"), ("video.avi", "MJPG"), ("video.ts", "MPG2")])
+def test_a_recording_is_complete(tmp_path, name, codec):
+    video = write_video(tmp_path / name, make_frames(12, 48, 64), codec=codec)
+    with served(video.read_bytes()) as server:
+        check(f"http://{server.place}/video", video)
+
+
+def test_wrong_addresses():
+    for address in ("http://[::1", "http://127.0.0.1:port/", "http://127.0.0.1:1/", "http://", "http://a b/"):
+        with pytest.raises(SourceError, match="cannot be opened: no answer"):
+            CameraSource(address, open_timeout=5)

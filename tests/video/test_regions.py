@@ -1,7 +1,5 @@
 """Regions: texts, masks, subtractors of regions only, and sources with black regions."""
 
-import pickle
-
 import numpy as np
 import pytest
 from video_fakes import HEIGHT, WIDTH, FakeSource
@@ -9,7 +7,7 @@ from video_fakes import HEIGHT, WIDTH, FakeSource
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.jobs.region_subtractor import RegionSubtractor
+from bgsub.jobs.run import RegionSubtractor
 from bgsub.separation import Separation
 from bgsub.video import ArraySource, PrivateSource
 from bgsub.video.regions import Region, Regions, parse_region
@@ -87,8 +85,8 @@ class Inverting:
         self.calls = []
         self.flavour = "inverting"
 
-    def process(self, image, learningRate=-1, knownForegroundMask=None):
-        self.calls.append((image.shape, learningRate, knownForegroundMask))
+    def process(self, image, learningRate=-1):
+        self.calls.append((image.shape, learningRate))
         grey = image if image.ndim == 2 else image.max(axis=2)
         residual = np.ones(grey.shape, np.float32)
         return Separation(
@@ -105,9 +103,6 @@ class Inverting:
     def save(self, path):
         path.write_text("saved")
 
-    def clear(self):
-        self.calls.clear()
-
 
 @pytest.mark.parametrize("shape", [SHAPE, (*SHAPE, 3)])
 def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shape, tmp_path):
@@ -116,7 +111,7 @@ def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shap
     image = np.random.default_rng(0).integers(0, 100, shape, dtype=np.uint8)
     result = subtractor.process(image, learningRate=0.5)
     where = regions.union(SHAPE)
-    assert subtractor.calls[0][:2] == ((15, 36, *shape[2:]), 0.5)
+    assert subtractor.calls[0] == ((15, 36, *shape[2:]), 0.5)
     np.testing.assert_array_equal(result.frame, image)
     np.testing.assert_array_equal(result.mask, np.where(where, 255, 0))
     np.testing.assert_array_equal(result.residual, where.astype(np.float32))
@@ -124,46 +119,32 @@ def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shap
     np.testing.assert_array_equal(result.background[where], 255 - image[where])
     np.testing.assert_array_equal(result.background[~where], image[~where])
     assert (result.coefficients.size, result.phase, result.event) == (2, "tracking", "x")
-    np.testing.assert_array_equal(subtractor.apply(image), result.mask)
-    out = np.ones(SHAPE, np.uint8)
-    assert subtractor.apply(image, out) is out
-    np.testing.assert_array_equal(out, result.mask)
-    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape"):
-        subtractor.apply(image, out[1:])
     assert subtractor.flavour == "inverting"
     subtractor.save(tmp_path / "model")
     assert (tmp_path / "model").read_text() == "saved"
 
 
-def test_known_foreground_and_other_frame_shapes():
+def test_other_frame_shapes():
     subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
-    known = np.zeros(SHAPE, bool)
-    known[7, 8] = True
-    subtractor.process(np.zeros(SHAPE, np.uint8), knownForegroundMask=known)
-    np.testing.assert_array_equal(subtractor.calls[0][2].nonzero(), [[1], [3]])
-    with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
-        subtractor.process(np.zeros(SHAPE, np.uint8), knownForegroundMask=known[1:])
+    subtractor.process(np.zeros(SHAPE, np.uint8))
     with pytest.raises(ParameterError, match="like the first one"):
         subtractor.process(np.zeros((50, 60), np.uint8))
-    subtractor.clear()
-    assert subtractor.process(np.zeros((50, 60), np.uint8)).mask.shape == (50, 60)
 
 
 @pytest.mark.large
-def test_a_pickled_or_loaded_subtractor_continues(tmp_path):
+def test_a_loaded_subtractor_continues(tmp_path):
     rng = np.random.default_rng(5)
     frames = [rng.integers(90, 110, (32, 48), dtype=np.uint8) for _ in range(8)]
     frames[-1][10:20, 10:20] = 255
     for frame in frames[-2:]:
         frame[:, 40:] = 255
-    straight = RegionSubtractor(BackgroundSubtractor(start_frames=4), Regions(["0,0,40,32"]))
+    regions = Regions(["0,0,40,32"])
+    straight = RegionSubtractor(BackgroundSubtractor(start_frames=4), regions)
     for frame in frames[:5]:
         straight.process(frame)
-    fresh = pickle.loads(pickle.dumps(RegionSubtractor(BackgroundSubtractor(), straight.regions)))
-    assert fresh.process(frames[0]).mask.shape == (32, 48)
     straight.save(tmp_path / "model.npz")
     inner = BackgroundSubtractor.load(tmp_path / "model.npz")
-    again = RegionSubtractor(BackgroundSubtractor.load(tmp_path / "model.npz"), straight.regions)
+    again = RegionSubtractor(BackgroundSubtractor.load(tmp_path / "model.npz"), regions)
     for frame in frames[5:]:
         result, part = again.process(frame), inner.process(np.ascontiguousarray(frame[:, :40]))
         np.testing.assert_array_equal(result.mask[:, :40], part.mask)
@@ -191,18 +172,6 @@ def test_regions_are_black_and_nothing_else_changes(dtype, channels):
         assert not frame.image[12, 25].any()
         assert frame.image[:, :10].all()
         assert frame.image[:, 14:20].all()
-
-
-def test_properties_are_those_of_the_source_except_for_copies():
-    class Copyable(FakeSource):
-        is_copyable = True  # clips would contain the packets of the file
-
-    inner = Copyable(5, live=True)
-    source = PrivateSource(inner, ["0,0,5,5"])
-    assert (source.name, source.size, source.length, source.live) == (inner.name, (WIDTH, HEIGHT), 5, True)
-    assert not source.is_copyable
-    source.close()
-    assert inner.closed == 1
 
 
 def test_parts_are_black_too():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from av_files import cut_packets, film, write_av
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from video_fakes import COUNT, FakeSource, make_frames, write_images, write_video
+from live_fakes import wait_until
+from video_fakes import make_frames, write_images
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.video import ArraySource, VideoFileSource, open_source
+from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.sources import images
 from bgsub.video.sources.base import number_name
 from bgsub.video.sources.selection import SelectedSource
@@ -75,17 +78,7 @@ def test_wrong_places():
             Timecode.parse(value, "--start")
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
-def test_clock_times_are_hours_minutes_and_seconds(hours, minutes, secs, thousandths):
-    text = f"{hours}:{minutes:02d}:{secs:02d}.{thousandths:03d}"
-    expected = 3600 * hours + 60 * minutes + secs + Fraction(thousandths, 1000)
-    assert Timecode.parse(text) == Timecode.parse(f"{float(expected):.3f}s") == seconds(expected)
-    if hours == 0:
-        assert Timecode.parse(text.removeprefix("0:")) == seconds(expected)
-
-
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.one_of(st.text(max_size=12), st.from_regex(r"[0-9:.s-]{0,12}", fullmatch=True)))
 def test_any_text_is_a_place_or_an_error_of_one_line(text):
     try:
@@ -186,7 +179,7 @@ def test_properties_of_the_source_are_kept(tmp_path, frames, monkeypatch):
         assert isinstance(source, SelectedSource)
         assert source.numbered
         assert (source.name, source.path) == (f"images '{folder}'", folder)
-        assert (source.live, source.has_audio, source.is_variable_rate, source.dropped) == (False, False, False, 0)
+        assert (source.live, source.has_audio, source.dropped) == (False, False, 0)
         assert [frame.name for frame in source] == ["in000003", "in000007", "in000009", "in000011"]
         assert source.skipped == 1
         assert list(source)
@@ -197,39 +190,7 @@ def test_properties_of_the_source_are_kept(tmp_path, frames, monkeypatch):
     assert seen == ["in000006", "in000008", "in000010"]  # no others are read
 
 
-def test_errors_and_ends_of_the_source_are_kept(tmp_path, frames):
-    fake = FakeSource(live=True)
-    with SelectedSource(fake, end=5, every=2) as source:
-        assert source.live
-        assert indices(source) == [0, 2, 4]
-        assert not fake.exhausted.is_set()
-    assert fake.closed == 1
-    source = SelectedSource(FakeSource(fail_at=0), start=3)
-    with pytest.raises(RuntimeError, match="the source broke"):
-        list(source)
-
-    class Empty(FakeSource):
-        def _frames(self):
-            yield from ()
-
-    assert list(SelectedSource(Empty(), start=3)) == []
-    with open_source(write_video(tmp_path / "clip.avi", frames), every=1) as source:
-        assert not isinstance(source, SelectedSource)
-
-
 # Video files
-
-
-@pytest.mark.parametrize("options", [{"start": 3, "end": 9}, {"start": "0.2", "every": 3}, {"duration": "0.2"}])
-def test_parts_of_a_video(tmp_path, frames, options):
-    path = write_video(tmp_path / "clip.avi", frames)
-    chosen = range(COUNT)[3:9] if "end" in options else range(COUNT)[5::3] if "start" in options else range(5)
-    with open_source(path, **options) as source:
-        got = list(source)
-        assert source.length == len(chosen)
-    assert [frame.index for frame in got] == list(chosen)
-    np.testing.assert_array_equal([frame.image for frame in got], frames[chosen])
-    np.testing.assert_allclose([frame.time for frame in got], np.array(chosen) / RATE)
 
 
 def check_equal(frames, others):
@@ -303,3 +264,119 @@ def test_damage_after_a_shortcut(tmp_path):
         part = list(source)
     assert [frame.index for frame in part] == [index for index in range(50, 80) if index != 60]
     check_equal(part, frames[49:])
+
+
+def in_thread(action):
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers()), st.integers(1, 4), st.booleans())
+def test_items_keep_their_order_and_the_oldest_may_be_dropped(items, size, drop_oldest):
+    channel = Channel(size, drop_oldest=drop_oldest)
+
+    def send():
+        assert all(channel.put(item) for item in items)
+        channel.close()
+
+    thread = in_thread(send)
+    if drop_oldest:
+        thread.join()
+    assert list(channel) == (items[-size:] if drop_oldest else items)
+    thread.join()
+    assert channel.dropped == (max(0, len(items) - size) if drop_oldest else 0)
+
+
+def full():
+    """Return a full channel, the answers of a waiting sender, and its thread."""
+    channel, answers = Channel(1), []
+    channel.put(1)
+    return channel, answers, in_thread(lambda: answers.append(channel.put(2)))
+
+
+def test_put_waits_for_room_until_a_cancellation():
+    channel, answers, thread = full()
+    thread.join(0.05)
+    assert answers == []
+    assert next(channel) == 1
+    thread.join()
+    assert answers == [True]
+    assert next(channel) == 2
+    channel, answers, thread = full()
+    channel.cancel()
+    thread.join()
+    assert answers == [False]
+
+
+def test_errors_come_after_the_items_and_only_the_first_end_counts():
+    channel, error = Channel(3), ValueError("broken")
+    channel.put(1)
+    channel.fail(error)
+    assert not channel.put(2)
+    assert next(channel) == 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken") as caught:
+            next(channel)
+        assert caught.value is error
+    channel = Channel(1)
+    channel.close()
+    channel.fail(ValueError())
+    assert list(channel) == []
+
+
+def test_ready_waits_for_an_item_or_the_end():
+    channel = Channel(2)
+    assert not channel.ready(0.01)
+    thread = in_thread(lambda: channel.put(1))
+    assert channel.ready(5)
+    thread.join()
+    assert next(channel) == 1
+    assert not channel.ready(0)
+    thread = in_thread(channel.close)
+    assert channel.ready(5)
+    thread.join()
+    assert list(channel) == []
+    with pytest.raises(ParameterError, match="size of a queue must be at least 1, got 0"):
+        Channel(0)
+
+
+def test_errors_of_a_background_task_are_raised():
+    def make():
+        raise SourceError("it is not there")
+
+    with pytest.raises(SourceError, match=r"^it is not there$"):
+        in_background(make, pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "fails", "is_late"),
+    [
+        (KeyboardInterrupt, False, True),
+        (KeyboardInterrupt, True, False),
+        (StoppedError, False, False),
+        (StoppedError, True, True),
+    ],
+)
+def test_unused_results_are_released(error, fails, is_late):
+    begin, ended, released = threading.Event(), threading.Event(), []
+
+    def make():
+        begin.wait()
+        ended.set()
+        if fails:
+            raise SourceError("it is not there")
+        return "camera"
+
+    def attend():
+        if not is_late:
+            begin.set()
+            ended.wait()
+        raise error
+
+    with pytest.raises(error):
+        in_background(make, released.append, attend)
+    begin.set()
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
+    assert released == ([] if fails else ["camera"])

@@ -5,20 +5,17 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from av_files import cut_packets, film, write_av
 from video_fakes import COUNT, FakeCapture, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
-from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.images import natural_key
+from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, open_source
+from bgsub.video.sinks.create import create_sinks, label_of
 
 
 def names(source):
@@ -28,38 +25,7 @@ def names(source):
 # Rates
 
 
-def test_rates_become_the_usual_fractions(tmp_path, frames):
-    expected = {
-        29.97: Fraction(30000, 1001),
-        30000 / 1001: Fraction(30000, 1001),
-        23.98: Fraction(24000, 1001),
-        59.94: Fraction(60000, 1001),
-        14.999925: Fraction(15),
-        12.5: Fraction(25, 2),
-        0.1: Fraction(1, 10),
-        0.33333: Fraction(1, 3),
-        1 / 3600: Fraction(1, 3600),
-        **dict.fromkeys((0.0, -1.0, float("nan"), float("inf"))),
-    }
-    assert {value: rate_as_fraction(value) for value in expected} == expected
-    with open_source(write_video(tmp_path / "clip.avi", frames[:2], 30000 / 1001)) as source:
-        assert source.fps == Fraction(30000, 1001)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.floats(1e-5, 1000))
-def test_rates_stay_close(value):
-    assert float(rate_as_fraction(value)) == pytest.approx(value, rel=2e-4, abs=6e-4 * min(value, 1))
-
-
 # Image sequences
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(0, 10**12), unique=True))
-def test_natural_key_sorts_by_number(numbers):
-    paths = [Path(f"a1/in{number}_x.png") for number in numbers]
-    assert sorted(paths, key=natural_key) == [Path(f"a1/in{number}_x.png") for number in sorted(numbers)]
 
 
 def test_a_folder_gives_its_images_in_natural_order(tmp_path, frames):
@@ -69,14 +35,6 @@ def test_a_folder_gives_its_images_in_natural_order(tmp_path, frames):
     (folder / "._in1.png").write_bytes(b"left by macOS")
     (folder / "in99.png").mkdir()
     assert names(open_source(folder)) == [f"in{number}" for number in range(1, COUNT + 1)]
-
-
-def test_image_formats(tmp_path, frames):
-    for suffix in ("jpg", "png", "bmp", "tif", "webp", "jp2", "ppm", "pgm"):
-        images = frames[:2, ..., 0] if suffix == "pgm" else frames[:2]
-        folder = write_images(tmp_path / suffix, images, "in{}." + suffix)
-        with open_source(folder) as source:
-            assert [frame.image.shape[:2] for frame in source] == [frames.shape[1:3]] * 2, suffix
 
 
 def test_depth_and_channels_of_images_are_kept(tmp_path):
@@ -91,22 +49,6 @@ def test_depth_and_channels_of_images_are_kept(tmp_path):
     for image, expected in zip(images, [deep, colour, colour, bilevel], strict=True):
         assert image.dtype == expected.dtype
         np.testing.assert_array_equal(image, expected)
-
-
-def test_printf_patterns(tmp_path, frames):
-    for name in ("img_0001", "img_0002", "img_12345", "img_3", "img_00004", "img_0005b"):
-        cv2.imwrite(str(tmp_path / f"{name}.png"), frames[0])
-    assert names(open_source(tmp_path / "img_%04d.png")) == ["img_0001", "img_0002", "img_12345"]
-    assert names(open_source(tmp_path / "img_%d.png")) == ["img_3", "img_12345"]
-
-
-def test_existing_names_are_no_patterns_and_lists_keep_their_order(tmp_path, frames):
-    folder = write_images(tmp_path / "in [1] %d", frames[:3])
-    assert names(open_source(str(folder))) == ["in000001", "in000002", "in000003"]
-    source = open_source(folder / "in000001.png")
-    assert isinstance(source, ImageSequenceSource)
-    assert names(source) == ["in000001"]
-    assert names(open_source([folder / "in000003.png", str(folder / "in000001.png")])) == ["in000003", "in000001"]
 
 
 @pytest.fixture
@@ -154,29 +96,7 @@ def test_a_folder_without_readable_images(tmp_path, frames, monkeypatch):
 # Video files
 
 
-def test_gifs_and_colons_in_names(tmp_path, frames, monkeypatch):
-    palette, image = "000000ffffff", "2c000000000100010000" + "02024401003b"
-    (tmp_path / "a.gif").write_bytes(b"GIF89a" + bytes.fromhex("01000100800000" + palette + image))
-    with open_source(tmp_path / "a.gif") as source:
-        assert isinstance(source, VideoFileSource)
-        assert len(list(source)) == 1
-    assert isinstance(open_source(tmp_path), ImageSequenceSource)
-    monkeypatch.chdir(tmp_path)
-    write_video(tmp_path / "plain.avi", frames).rename(tmp_path / "cam:1.avi")
-    assert len(list(open_source("cam:1.avi"))) == COUNT
-
-
 # Cameras
-
-
-@pytest.mark.parametrize("spec", [2, "2", np.int64(2)])
-def test_camera_by_index(monkeypatch, frames, spec):
-    capture = FakeCapture(frames, fps=0.0)
-    monkeypatch.setattr(cv2, "VideoCapture", capture)
-    with open_source(spec) as source:
-        assert (source.name, source.fps) == ("camera 2", None)
-    assert capture.device == 2
-    assert capture.released
 
 
 def test_a_camera_that_loses_a_frame_or_sends_none(monkeypatch, frames, caplog):
@@ -277,3 +197,123 @@ def test_frames_that_are_not_finite_can_be_skipped(wrong, at, caplog, tmp_path):
     assert caplog.messages == [f"frame in{at + 1} of {source.name} has NaN or infinity; skipped"]
     source = open_source(tmp_path)
     assert len(list(source.alike(source))) == 4  # the subtractor refuses that frame
+
+
+def test_existing_names_are_no_patterns_and_lists_keep_their_order(tmp_path, frames):
+    folder = write_images(tmp_path / "in [1] %d", frames[:3])
+    assert names(open_source(str(folder))) == ["in000001", "in000002", "in000003"]
+    source = open_source(folder / "in000001.png")
+    assert isinstance(source, ImageSequenceSource)
+    assert names(source) == ["in000001"]
+    assert names(open_source([folder / "in000003.png", str(folder / "in000001.png")])) == ["in000003", "in000001"]
+
+
+COUNTS = (12, 7, 20)
+
+
+def level(index):
+    return np.full((32, 48, 3), 5 * index, np.uint8)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """Three files with 10 frames per second, in which each frame is brighter than the one before."""
+    images = np.split(np.array([level(index) for index in range(sum(COUNTS))]), np.cumsum(COUNTS)[:-1])
+    return [write_video(tmp_path / f"cam-{n}.avi", part, 10) for n, part in enumerate(images, 9)]
+
+
+def test_frames_and_times_go_on_from_file_to_file(paths):
+    with open_source(paths) as source:
+        assert (source.size, source.fps, source.length) == ((48, 32), 10, 39)
+        assert source.duration == pytest.approx(3.9)
+        assert source.name == f"3 videos '{paths[0]}' to 'cam-11.avi'"
+        assert label_of(source) == "cam"
+        for _ in range(2):  # each iteration starts over
+            frames = list(source)
+            assert [frame.index for frame in frames] == list(range(39))
+            assert [frame.name for frame in frames] == [f"{number:06d}" for number in range(39)]
+            assert [frame.time for frame in frames] == pytest.approx([index / 10 for index in range(39)])
+            assert [int(frame.image[0, 0, 0]) for frame in frames] == [5 * index for index in range(39)]
+            assert [(part.path, part.begin) for part in source.files] == [
+                (path, pytest.approx(begin)) for path, begin in zip(paths, (0, 1.2, 1.9), strict=True)
+            ]
+
+
+def test_parts_patterns_and_lists(paths, tmp_path):
+    with open_source(paths, start="1.0", end="1.5") as source:
+        assert [frame.index for frame in source] == [10, 11, 12, 13, 14]
+        assert list(source.paths) == paths
+    for pattern in ("cam-*.avi", "cam-%d.avi", "*"):
+        with open_source(str(tmp_path / pattern)) as source:
+            assert list(source.paths) == paths
+    for single in (str(tmp_path / "cam-9*"), [paths[0]]):
+        with open_source(single) as source:
+            assert source.path == paths[0]
+    with open_source([paths[1], paths[0]]) as source:
+        assert int(next(iter(source)).image[0, 0, 0]) == 60
+
+
+def test_a_pattern_of_images_is_one_of_images(paths, tmp_path):
+    write_images(tmp_path, np.array([level(3)]), "cam-{}.png")
+    with open_source(str(tmp_path / "cam-*")) as source:
+        assert (source.numbered, source.length) == (True, 1)
+
+
+def test_files_that_cannot_follow_each_other(paths, tmp_path):
+    small = write_video(tmp_path / "small.avi", np.zeros((3, 16, 24, 3), np.uint8))
+    image = write_images(tmp_path / "frames", np.array([level(3)])) / "in000001.png"
+    text, missing = tmp_path / "words.txt", tmp_path / "none.avi"
+    text.write_text("no video")
+    wrong = {
+        small: f"one size: video '{small}' has 24x16, before it 48x32",
+        image: f"'{image}' is no video file: several sources are the video files, or the images, of one camera",
+        image.parent: f"'{image.parent}' is no video file: several sources",
+        missing: f"'{missing}' does not exist: several sources",
+        text: f"'{text}' is not a video that can be read",
+    }
+    for path, words in wrong.items():
+        with pytest.raises(SourceError, match=words):
+            open_source([paths[0], path])
+
+
+def test_errors_name_the_damaged_file(tmp_path):
+    whole = write_av(tmp_path / "a.mp4", film(20))
+    broken = cut_packets(write_av(tmp_path / "b.mp4", film(20), g="1"), tmp_path / "c.mp4", {4})
+    with (
+        open_source([whole, broken]) as source,
+        pytest.raises(SourceError, match=f"frame 4 of video '{broken}' cannot"),
+    ):
+        list(source)
+    with open_source([whole, broken, whole], on_error="skip") as source:
+        assert [frame.index for frame in source] == [*range(24), *range(25, 60)]
+        assert source.skipped == 1
+
+
+def test_a_file_that_cannot_be_opened_can_be_skipped(paths, tmp_path, caplog):
+    broken = tmp_path / "cut.avi"
+    broken.write_bytes(paths[1].read_bytes()[:200])
+    message = f"'{broken}' is not a video that can be read, or it is damaged"
+    for files in ([paths[0], broken, paths[1]], [broken, paths[0], paths[1]]):
+        caplog.clear()
+        with pytest.raises(SourceError, match=message):
+            open_source(files)
+        with open_source(files, on_error="skip") as source:
+            assert [frame.index for frame in source] == list(range(19))
+            assert list(source.paths) == [paths[0], paths[1]]
+        assert caplog.messages == [f"{message}; skipped"]
+    with pytest.raises(SourceError, match=f"none of 2 videos '{broken}' to 'cut.avi' can be read"):
+        open_source([broken, broken], on_error="skip")
+
+
+def test_only_files_with_the_same_encoding_can_be_copied(tmp_path, caplog):
+    one, same = (write_av(tmp_path / name, film(20), sound=True) for name in ("a.mp4", "b.mp4"))
+    silent = write_av(tmp_path / "c.mp4", film(20))
+    other = write_av(tmp_path / "d.mp4", film(20), codec="mpeg4", sound=True)
+    cases = [((one, same), {}, True), ((one, silent), {}, False), ((one, other), {}, False)]
+    for files, options, is_copyable in [*cases, ((one, same), {"fps": 5}, False)]:
+        with open_source(files, **options) as source:
+            assert source.is_copyable == is_copyable
+    with open_source([one, same]) as source:
+        for sink in create_sinks(tmp_path / "out", ["panel.mp4"], source):
+            sink.abort()
+    assert caplog.messages == [f"no sound in the output: {source.name} are several files"]

@@ -14,7 +14,7 @@ from bgsub.video import Frame, open_source
 
 VIDEOS = ["video", "part of video"]
 FILES = [*VIDEOS, "folder", "glob", "printf", "list", "array", "part of array"]
-PIPES = [pytest.param(kind, marks=needs_pipes) for kind in ("pipe", "raw pipe")]
+PIPES = [pytest.param(kind, marks=needs_pipes) for kind in ("pipe",)]
 LIVE = ["camera", "stream"]
 
 
@@ -36,9 +36,6 @@ def source_of(tmp_path, frames, monkeypatch, request):
             spec = write_video(tmp_path / "clip.avi", some)
         elif kind == "pipe":
             spec = request.getfixturevalue("written")(write_video(tmp_path / "clip.mkv", frames).read_bytes())
-        elif kind == "raw pipe":
-            options["raw"] = f"{WIDTH}x{HEIGHT}:bgr24@25"
-            spec = request.getfixturevalue("written")(frames.tobytes())
         elif kind in ("folder", "glob", "printf", "list"):
             folder = write_images(tmp_path / "input", frames)
             patterns = {"folder": folder, "glob": f"{folder}/in*.png", "printf": f"{folder}/in%06d.png"}
@@ -98,7 +95,7 @@ def test_yields_every_frame_in_order(source, kind, frames):
 
 def test_properties(source, kind):
     assert source.size == (WIDTH, HEIGHT)
-    fps = {**dict.fromkeys([*VIDEOS, "pipe", "raw pipe"], 25), "camera": 30, "stream": 25}.get(kind)
+    fps = {**dict.fromkeys([*VIDEOS, "pipe"], 25), "camera": 30, "stream": 25}.get(kind)
     assert source.fps == fps
     assert source.fps is None or isinstance(source.fps, Fraction)
     assert source.length == (COUNT if kind in FILES else None)
@@ -106,7 +103,7 @@ def test_properties(source, kind):
     assert source.numbered == (kind in ("folder", "glob", "printf", "list"))
     assert source.skipped == 0
     assert source.name
-    assert (source.is_variable_rate, source.has_audio) == (False, False)
+    assert not source.has_audio
     assert source.duration == (float(source.length / source.fps) if source.length and source.fps else None)
     source.close()
     source.close()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
 
+import cv2
 import numpy as np
 import pytest
 from video_fakes import separate
 
-from bgsub.errors import ParameterError
+from bgsub.errors import DependencyError, ParameterError
 from bgsub.separation import FOREGROUND, SHADOW
+from bgsub.video import notebook
 from bgsub.video.views import VIEWS, get_view, to_bgr8, to_uint8
 
 
@@ -96,43 +102,6 @@ def test_contours_outline_the_foreground_alone():
     np.testing.assert_array_equal(contours[~outline], plain[~outline])
 
 
-def test_contours_of_holes_and_of_large_images():
-    separation = labelled((400, 1280, 3))
-    mask = np.zeros((400, 1280), np.uint8)
-    mask[100:300, 200:800] = FOREGROUND
-    mask[150:250, 400:600] = 0
-    contours = VIEWS["contours"](dataclasses.replace(separation, mask=mask))
-    drawn = (contours == (80, 80, 255)).all(axis=2)
-    assert drawn[100:102, 300].any()
-    assert drawn[148:151, 500].any()  # the hole
-    assert not drawn[120:140, 300].any()
-    assert drawn[200, 190:210].sum() >= 2  # lines are wider in large images
-
-
-def test_empty_and_full_masks():
-    for label in (0, FOREGROUND):
-        separation = labelled((6, 8, 3))
-        separation.mask[:] = label
-        overlay, contours, cutout = (VIEWS[name](separation) for name in ("overlay", "contours", "cutout"))
-        np.testing.assert_array_equal(cutout[:, :, :3], separation.frame)
-        assert (cutout[:, :, 3] == label).all()
-        for view in (overlay, contours):
-            assert (view != separation.frame).any() == bool(label)
-
-
-def test_panel_tiles():
-    image = image_of((6, 8, 3), np.uint8)
-    separation = separate(image)
-    panel = VIEWS["panel"](separation)
-    np.testing.assert_array_equal(panel[:6, :8], image)
-    np.testing.assert_array_equal(panel[:6, 8:], separation.background)
-    np.testing.assert_array_equal(panel[6:, :8], separation.foreground)
-    np.testing.assert_array_equal(panel[6:, 8:], to_bgr8(separation.mask))
-    for width, captions in ((79, False), (80, True)):
-        panel = VIEWS["panel"](separate(np.full((60, width, 3), 90, np.uint8)))
-        assert (panel[:60, width:].max() > 0) == captions
-
-
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
@@ -151,3 +120,70 @@ def test_other_types_and_views_are_refused():
         to_bgr8(np.zeros((2, 2), np.int32))
     with pytest.raises(ParameterError, match=r"view must be one of mask, background, .*, input, got 'maks'"):
         get_view("maks")
+
+
+EXAMPLE = Path(__file__).parents[2] / "scripts" / "examples" / "notebook.ipynb"
+
+
+class Handle:
+    def __init__(self, first):
+        self.shown = [first]
+
+    def update(self, picture):
+        self.shown.append(picture)
+
+
+@pytest.fixture
+def handles(monkeypatch):
+    """The pictures that were displayed in a notebook, each with its updates."""
+    shown = []
+
+    def display(picture, display_id):
+        assert display_id is True
+        shown.append(Handle(picture))
+        return shown[-1]
+
+    module = ModuleType("IPython.display")
+    module.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return shown
+
+
+def test_pictures_are_pngs_and_a_video_updates_one_picture(frames, handles):
+    separation = separate(frames[0])
+    data = notebook.picture(separation, "background")._repr_png_()
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    np.testing.assert_array_equal(image, separation.background)
+    notebook.play(((None, separate(frame)) for frame in frames), view="mask", every=5)
+    assert len(handles) == 1
+    assert len(handles[0].shown) == 3  # frames 0, 5 and 10
+
+
+def test_wrong_use(monkeypatch):
+    with pytest.raises(ParameterError, match="every must be at least 1, got 0"):
+        notebook.play([], every=0)
+    with pytest.raises(ParameterError, match=r"^view must be one of"):
+        notebook.play([], view="halo")
+    monkeypatch.setitem(sys.modules, "IPython.display", None)
+    with pytest.raises(DependencyError, match="pip install notebook"):
+        notebook.play([])
+
+
+@pytest.mark.slow
+@pytest.mark.large
+def test_the_example_runs(monkeypatch, handles):
+    monkeypatch.chdir(EXAMPLE.parent)  # as Jupyter does
+    cells = json.loads(EXAMPLE.read_text())["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 3
+    names: dict[str, object] = {}
+    for cell in code:
+        *body, last = cell.rstrip().splitlines()
+        exec("\n".join(body), names)
+        if last.startswith("notebook.picture"):
+            assert eval(last, names)._repr_png_().startswith(b"\x89PNG")
+        else:
+            exec(last, names)
+    assert len(handles[0].shown) > 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import http.server
+import io
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bgsub._opencv import cv2
 from bgsub.jobs.controls import Controls
 from bgsub.separation import Separation
 from bgsub.video import FrameSource, Sink
+from bgsub.video._pyav import av
 from bgsub.video.sources.base import Frame, number_name
 
 HEIGHT, WIDTH, COUNT = 32, 48, 12
@@ -39,6 +40,18 @@ def write_video(path: Path, frames: np.ndarray, fps: float = 25.0, codec: str = 
 
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+
+
+def streamed(frames):
+    """Return frames, (n, h, w, 3) uint8, as the bytes of a lossless video for a pipe, 25 frames per second."""
+    video = io.BytesIO()
+    with av.open(video, "w", format="matroska") as file:
+        stream = file.add_stream("ffv1", rate=25)
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "bgr0"
+        for image in frames:
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="bgr24")))
+        file.mux(stream.encode())
+    return video.getvalue()
 
 
 class Writers:
@@ -195,62 +208,14 @@ class FakeCapture:
             cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
             cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
             cv2.CAP_PROP_FPS: self.fps,
-            cv2.CAP_PROP_FRAME_COUNT: -1.0,
         }.get(key, 0.0)
 
     def read(self):
         image = self.frames.pop(0) if self.frames else None
         return image is not None, image
 
-    def grab(self) -> bool:
-        good, self.grabbed = self.read()
-        return good
-
-    def retrieve(self):
-        return True, self.grabbed
-
     def release(self) -> None:
         self.released = True
-
-
-class FakeDisplay:
-    """A display with a list of pressed keys; it is closed after `cross` polls."""
-
-    def __init__(self, keys: str | list[int] = (), cross: int | None = None) -> None:
-        self.keys = [ord(key) if isinstance(key, str) else key for key in keys]
-        self.cross = cross
-        self.looks = 0
-        self.shown: list[np.ndarray] = []
-        self.is_open = False
-        self.sliders: dict[str, int] = {}
-        self.moved: dict[str, Callable[[int], None]] = {}
-
-    def open(self, title: str) -> None:
-        self.is_open = True
-
-    def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
-        self.sliders[name], self.moved[name] = 0, moved
-
-    def set_slider(self, title: str, name: str, position: int) -> None:
-        self.sliders[name] = position
-        self.moved[name](position)  # as Qt does
-
-    def on_mouse(self, title: str, used: Callable[[str, int, int], None]) -> None:
-        self.use_mouse = used
-
-    def show(self, title: str, image: np.ndarray) -> None:
-        assert self.is_open
-        self.shown.append(image.copy())
-
-    def key(self, milliseconds: int) -> int:
-        self.looks += 1
-        return self.keys.pop(0) if self.keys else -1
-
-    def visible(self, title: str) -> bool:
-        return self.cross is None or self.looks < self.cross
-
-    def close(self, title: str) -> None:
-        self.is_open = False
 
 
 def wait_first(monkeypatch, seconds: float) -> None:

@@ -156,15 +156,7 @@ class Destination(ABC):
 
 @dataclass(frozen=True)
 class DeliveryCounts:
-    """Numbers of notifications of a run; each counts once for each destination.
-
-    Attributes
-    ----------
-    delivered, lost : int
-        Notifications that arrived and that did not.
-    retried : int
-        Further attempts.
-    """
+    """Numbers of notifications that arrived and that did not, and of further attempts, for all destinations."""
 
     delivered: int = 0
     lost: int = 0

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.events.event import Event
-from bgsub.events.feed import Step
+from bgsub.events.event import Event, Step
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
@@ -17,8 +16,6 @@ MOST_PICTURES = 200
 """Most motion events with a picture: those with the most motion."""
 LONGEST = 480
 """Largest side of the heat map in pixels."""
-COLOURS = cv2.applyColorMap(np.arange(256, dtype=np.uint8)[np.newaxis], cv2.COLORMAP_INFERNO)[0]
-"""Colours of the heat map from the smallest to the largest share, (256, 3) uint8, BGR."""
 
 _QUALITY = 75
 _BOX = (0, 170, 255)  # BGR
@@ -104,10 +101,7 @@ class Highlights:
 
 @dataclass
 class HeatMap:
-    """Counts how often each pixel is foreground, in at most 480 pixels on the larger side.
-
-    Frames with an event of the whole frame do not count.
-    """
+    """Counts how often each pixel is foreground, in at most 480 pixels on the larger side."""
 
     total: np.ndarray | None = None  # 255 for each frame in which the whole pixel was foreground: exact
     frames: int = 0
@@ -128,12 +122,9 @@ class HeatMap:
 
 
 def draw_heat_map(share: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """Return a heat map over a background, (h, w, 3) uint8, BGR.
-
-    The colour follows the square root of the share, (h, w), over its maximum, so that small shares are visible.
-    """
+    """Return a heat map, (h, w, 3) uint8, BGR, of the square root of a share, (h, w), over a background."""
     level = np.sqrt(share / (share.max() or 1))
-    colours = COLOURS[np.rint(255 * level).astype(np.uint8)]
+    colours = cv2.applyColorMap(np.rint(255 * level).astype(np.uint8), cv2.COLORMAP_INFERNO)
     grey = cv2.cvtColor(cv2.cvtColor(to_bgr8(background), cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
     weight = np.minimum(6 * level, 1)[..., np.newaxis] * _OPACITY
     return np.rint(weight * colours + (1 - weight) * grey).astype(np.uint8)

@@ -1,3 +1,3 @@
-from .dispatch import BatchResult as BatchResult
 from .manifest import Entry as Entry
+from .run import BatchResult as BatchResult
 from .run import run_batch as run_batch

@@ -7,17 +7,15 @@ import pkgutil
 from asyncio import CancelledError
 from collections import Counter
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, suppress
 
 from distributed import Client, get_worker
 from distributed.comm import get_address_host, parse_address, parse_host_port
 
 from bgsub._version import __version__
 from bgsub.errors import DependencyError, ParameterError
-from bgsub.jobs.batch.dispatch import WorkersLost
 from bgsub.jobs.batch.task import Outcome, Task, do_task
-from bgsub.jobs.batch.workers import raise_file_limit
+from bgsub.jobs.batch.workers import WorkersLost, raise_file_limit
 
 logger = logging.getLogger("bgsub")
 
@@ -25,19 +23,20 @@ _CONNECT_SECONDS = 10.0
 _FILES = 40  # open at a time; measured, with some more than that
 
 
-class DaskWorkers:
-    """The workers of the scheduler at an address, through Dask's executor; a context manager that frees them.
-
-    The ``allowed-failures`` of the scheduler say how often Dask moves a task whose worker died. DependencyError if a
-    worker has another version of bgsub; ParameterError if no scheduler answers, or it has no workers.
-    """
+class DaskWorkers(AbstractContextManager["DaskWorkers"]):
+    """The workers of the scheduler at an address; DependencyError or ParameterError if it has no suitable ones."""
 
     def __init__(self, address: str) -> None:
         raise_file_limit(_FILES, "a batch")
-        self._address = address
-        self._warned = False
+        self._address, self._warned = address, False
+        expected = f"scheduler must be the address of a running one such as tcp://127.0.0.1:8786, got '{address}'"
         with ExitStack() as stack:
-            self._client = stack.enter_context(_connect(address))
+            try:
+                parse_host_port(parse_address(address)[1])  # the client never ends after a malformed address
+                options = {"timeout": _CONNECT_SECONDS, "set_as_default": False, "name": "bgsub-batch"}
+                self._client = stack.enter_context(Client(address, **options))
+            except (OSError, ValueError) as error:
+                raise ParameterError(f"{expected}: {' '.join(str(error).split())}") from None
             self._check_workers()
             self._executor = self._client.get_executor(pure=False)
             self._stack = stack.pop_all()
@@ -82,9 +81,6 @@ class DaskWorkers:
         future: Future[Outcome] = self._executor.submit(_run_at_worker, task, dict(hosts))
         return future
 
-    def __enter__(self) -> DaskWorkers:
-        return self
-
     def __exit__(self, *_error: object) -> None:
         with suppress(Exception):
             self._executor.shutdown(wait=False)  # cancels the tasks that are left
@@ -101,15 +97,3 @@ def _run_at_worker(task: Task, hosts: dict[str, int]) -> Outcome:
         return state is None or state.state in ("cancelled", "released", "forgotten")
 
     return do_task(task, hosts.get(get_address_host(worker.address), 1), is_cancelled)
-
-
-def _connect(address: str) -> Any:
-    expected = f"scheduler must be the address of a running one such as tcp://127.0.0.1:8786, got '{address}'"
-    try:  # before Dask, whose client never ends after a malformed address
-        parse_host_port(parse_address(address)[1])
-    except ValueError:
-        raise ParameterError(expected) from None
-    try:
-        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="bgsub-batch")
-    except (OSError, ValueError) as error:
-        raise ParameterError(f"{expected}: {' '.join(str(error).split())}") from None

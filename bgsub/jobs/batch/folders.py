@@ -1,8 +1,11 @@
-"""The folders of a batch: one for each source, those of unfinished attempts, and how an attempt gets its final name."""
+"""The sources of a batch, the folders of their results, and how an attempt gets its final name."""
 
 from __future__ import annotations
 
+import errno
+import glob
 import json
+import logging
 import os
 import re
 import shutil
@@ -10,25 +13,142 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bgsub.errors import SinkError
-from bgsub.jobs.batch.finding import RECORD, Input
+from bgsub.errors import SinkError, SourceError
 from bgsub.jobs.batch.manifest import OWN_FILES
 from bgsub.jobs.checkpoints import saved_frames
-from bgsub.storage.durable_io import sync_folder
+from bgsub.jobs.job_state import InputState, images_in
+from bgsub.storage.durable_io import os_errors_as, sync_folder
+from bgsub.video.sources.images import is_image, natural_key
+
+logger = logging.getLogger("bgsub")
+
+RECORD = "result.json"
+"""File in every finished output folder, with the identity and the result of its job."""
+
+VIDEO_SUFFIXES = frozenset(
+    {".3gp", ".asf", ".avi", ".flv", ".gif", ".h264", ".h265", ".hevc", ".m2ts", ".m4v", ".mjpeg", ".mjpg", ".mkv"}
+    | {".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".ogv", ".rm", ".ts", ".vob", ".webm", ".wmv", ".y4m"}
+)
+
+
+@dataclass(frozen=True)
+class Input:
+    """The absolute path of a source, and its state."""
+
+    path: Path
+    state: InputState
+
+
+def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
+    """Return the sources of patterns, see `run_batch`, in natural order, each once; SourceError without a match."""
+    paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
+    inputs: dict[str, Input] = {}
+    # A file before its links: the folder of the results is named after it.
+    for path in sorted(paths, key=lambda path: (os.path.realpath(path) != str(path), natural_key(path))):
+        inputs.setdefault(os.path.realpath(path), Input(path, InputState.of(path)))
+    if not inputs:
+        raise SourceError("a batch takes files, folders or patterns, got none")
+    return sorted(inputs.values(), key=lambda source: natural_key(source.path))
+
+
+def _expand(pattern: str) -> Iterator[Path]:
+    with os_errors_as(SourceError, f"'{pattern}' cannot be read"):
+        names = _lines(pattern[1:]) if pattern.startswith("@") else [pattern]
+    for name in names:
+        with os_errors_as(SourceError, f"'{name}' cannot be read"):
+            yield from _found(name)
+
+
+def _found(pattern: str) -> list[Path]:
+    path = Path(pattern)
+    if "://" in pattern:
+        raise SourceError(f"a batch takes files and folders, got the address '{pattern}'")
+    if path.is_dir():
+        return _in_folder(path)
+    if path.is_file():
+        return [_readable_video(path)]
+    if glob.has_magic(pattern):
+        return _matches(pattern)
+    raise SourceError(f"no such file or folder: '{pattern}'")
+
+
+def _lines(name: str) -> list[str]:
+    lines = [line.strip() for line in Path(name).read_text("utf-8-sig", "surrogateescape").splitlines()]
+    if not any(lines):
+        raise SourceError(f"list '{name}' is empty")
+    return [line for line in lines if line]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    if images_in(folder):
+        return [folder]
+    videos = [path for path in folder.iterdir() if _is_video(path)]
+    if not videos:
+        below = f"{glob.escape(str(folder))}/**"
+        raise SourceError(
+            f"no images and no videos in folder '{folder}' itself; the pattern '{below}' takes those below"
+        )
+    return videos
+
+
+def _matches(pattern: str) -> list[Path]:
+    ending = Path(pattern).suffix.lower()
+    named = bool(ending) and not glob.has_magic(ending)  # as in "*.raw": any ending is accepted if it is explicit
+    matched = [Path(name) for name in glob.glob(pattern, recursive=True)]
+    files = [path for path in matched if path.is_file()]
+    images = [path for path in files if _is_still(path)]
+    sources = [path for path in files if path not in set(images) and (named or _is_video(path))]
+    sources += [path for path in matched if path.is_dir() and _has_images(path)]
+    sources = [path for path in sources if not _is_result(path)]
+    if not sources and images:
+        raise SourceError(f"'{pattern}' matches only single images; a folder of images is one source, name the folder")
+    if not sources:
+        raise SourceError(f"no video and no folder of images matches '{pattern}'")
+    return sources
+
+
+def _is_video(path: Path) -> bool:
+    return path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith(".") and path.is_file()
+
+
+def _is_still(path: Path) -> bool:
+    return is_image(path) and path.suffix.lower() not in VIDEO_SUFFIXES
+
+
+def _has_images(folder: Path) -> bool:
+    """Return whether a folder has images; log a warning if it cannot be read."""
+    try:
+        return bool(images_in(folder))
+    except OSError as error:
+        logger.warning("folder '%s' cannot be read and is left out: %s", folder, error.strerror or error)
+        return False
+
+
+def _readable_video(path: Path) -> Path:
+    """Check a file that was named explicitly; one that a pattern matches fails later, alone."""
+    if _is_still(path):
+        raise SourceError(f"'{path}' is a single image; a folder of images is one source, name the folder")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
+
+
+def _is_result(path: Path) -> bool:
+    """Return whether a path is in the results of a batch, which a pattern such as ``**`` matches as well."""
+    folders = [path, *path.absolute().parents]
+    return any((folder / RECORD).is_file() or ".attempt-" in folder.name for folder in folders)
+
 
 _LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
 
 def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[str, str]:
-    """Return an output folder for each source, by the path of its state; no folder is shared or inside another.
-
-    A folder is named after the path of the source under the folder that all share, without the ending, or with it or a
-    number where two would clash. Sources of an earlier run keep their `known` folders. All are relative, with "/".
-    """
+    """Return a separate output folder, relative with "/", for each source by its path; `known` folders stay."""
     wishes = _preferred_names(inputs)
     stems = Counter(_key(stem) for stem, _name in wishes.values())
     above = {parent for stem, _name in wishes.values() for parent in _parents(stem)}

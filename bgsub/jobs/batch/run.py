@@ -1,30 +1,189 @@
-"""``run_batch``: find the sources, leave out the finished ones, and do one job for each of the others."""
+"""Batches: leave out the finished sources, hand out a job for each of the others, and publish the results."""
 
 from __future__ import annotations
 
 import logging
 import os
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import ParameterError, import_optional
-from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Progress, Workers
-from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
-from bgsub.jobs.batch.folders import assign_targets, check_own, read_record, remove_leftovers
-from bgsub.jobs.batch.manifest import Entry, Manifest, Ticket, hold_folder
-from bgsub.jobs.batch.task import Task
-from bgsub.jobs.batch.workers import LocalWorkers, refuse_worker_process
-from bgsub.jobs.interrupts import name_of
+from bgsub.errors import BgsubError, ParameterError, import_optional
+from bgsub.jobs.batch.folders import (
+    RECORD,
+    Input,
+    assign_targets,
+    check_own,
+    find_inputs,
+    publish,
+    read_record,
+    remove_leftovers,
+)
+from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder
+from bgsub.jobs.batch.task import Outcome, Task, as_one_line
+from bgsub.jobs.batch.workers import LocalWorkers, Workers, WorkersLost, refuse_worker_process
+from bgsub.jobs.interrupts import afterwards, name_of
 from bgsub.jobs.job import Job
-from bgsub.jobs.job_state import JobIdentity, change_since
+from bgsub.jobs.job_state import InputState, JobIdentity, change_since
 from bgsub.jobs.run import make_subtractor
 from bgsub.numerics.threads import cores
 from bgsub.video.output_names import check_name, parse_outputs
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.timecode import Selection
+
+_WAIT_SECONDS = 0.5
+
+Progress = Callable[[Entry], None]
+
+
+@dataclass
+class BatchResult:
+    """What a batch did.
+
+    Attributes
+    ----------
+    done, failed : list of Entry
+        Of this run, in the order in which they ended.
+    skipped : list of Entry
+        Done already by an earlier run.
+    left : int
+        Sources that a stopped run did not do.
+    stopped : {"end", "SIGINT", "SIGTERM", "lost"}
+        All sources were tried; Ctrl-C or another signal stopped it; the scheduler went away.
+    seconds : float
+        Duration.
+    folder : Path
+        Of the batch: ``manifest.jsonl``, ``manifest.csv`` and the folders of the results.
+    """
+
+    folder: Path
+    done: list[Entry] = field(default_factory=list)
+    failed: list[Entry] = field(default_factory=list)
+    skipped: list[Entry] = field(default_factory=list)
+    left: int = 0
+    stopped: str = "end"
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every source has its results."""
+        return not self.failed and not self.left
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result in types that JSON knows."""
+        lists = {name: [entry.as_dict() for entry in getattr(self, name)] for name in ("done", "failed", "skipped")}
+        numbers = {"left": self.left, "stopped": self.stopped, "seconds": round(self.seconds, 3)}
+        return {"folder": str(self.folder), **lists, **numbers}
+
+
+class Dispatch:
+    """The loop over the tasks of a batch; fills in the manifest and the result."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        workers: Workers,
+        manifest: Manifest,
+        result: BatchResult,
+        *,
+        retries: int,
+        progress: Progress,
+    ) -> None:
+        self._waiting = deque(tasks)
+        self._running: dict[Future[Outcome], Task] = {}
+        self._attempts: Counter[Path] = Counter()  # by final folder, like the next one
+        self._deaths: Counter[Path] = Counter()  # attempts whose process died
+        self._workers, self._manifest, self._result = workers, manifest, result
+        self._retries, self._progress = retries, progress
+
+    def run(self) -> None:
+        """Do all tasks; a signal or a lost scheduler ends it early. OutputError if the manifest cannot be written."""
+        begin = time.monotonic()
+        try:
+            while self._waiting or self._running:
+                self._submit()
+                if not self._running:
+                    time.sleep(_WAIT_SECONDS)
+                wait(self._running, _WAIT_SECONDS, FIRST_COMPLETED)
+                for future in [future for future in self._running if future.done()]:
+                    with afterwards():  # name, line and count of a result belong together
+                        self._take(future)
+        except KeyboardInterrupt as interrupt:
+            self._result.stopped = name_of(interrupt)
+        except WorkersLost as error:
+            logger.warning("%s", error)
+            self._result.stopped = "lost"
+        finally:
+            self._result.left = len(self._waiting) + len(self._running)
+            self._result.seconds += time.monotonic() - begin
+
+    def _submit(self) -> None:
+        room = self._workers.slots() - len(self._running)
+        for _ in range(min(room, len(self._waiting))):
+            with afterwards():
+                task = self._waiting[0]
+                self._running[self._workers.submit(task)] = task
+                self._waiting.popleft()
+                self._attempts[task.job.output] += 1
+
+    def _take(self, future: Future[Outcome]) -> None:
+        task = self._running[future]
+        path, target = task.entry.source.path, task.job.output
+        outcome = self._outcome(future, target)
+        for warning in outcome.warnings:
+            if warning != outcome.error:
+                logger.warning("%s: %s", path, warning)
+        if not outcome.error:
+            outcome = _published(task, outcome)
+        if outcome.error and outcome.retryable and self._attempts[target] <= self._retries:
+            logger.info("%s: %s; trying again", path, outcome.error)
+            del self._running[future]
+            self._waiting.append(task)
+            return
+        dead = remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
+        attempts = self._attempts[target] + (0 if self._deaths[target] else dead)
+        state, result = ("failed", {}) if outcome.error else ("done", outcome.result)
+        ended = replace(task.entry, seconds=outcome.seconds, worker=outcome.worker, error=outcome.error)
+        entry = replace(ended, state=state, attempts=attempts, result=result)
+        self._manifest.append(entry)
+        del self._running[future]
+        (self._result.failed if entry.error else self._result.done).append(entry)
+        self._progress(entry)
+
+    def _outcome(self, future: Future[Outcome], target: Path) -> Outcome:
+        try:
+            return future.result()
+        except BrokenExecutor:
+            self._deaths[target] += 1
+            return Outcome(error=f"its worker died each of {self._deaths[target]} times", retryable=True)
+        except CancelledError:
+            raise WorkersLost("the scheduler went away") from None
+        except Exception as error:  # such as KilledWorker of Dask
+            return Outcome(error=as_one_line(error))
+
+
+def _published(task: Task, outcome: Outcome) -> Outcome:
+    """Give the results their final name; return the outcome, with an error if that fails."""
+    target, source = task.job.output, Path(str(task.job.source))
+    attempt = target.with_name(outcome.attempt)
+    try:
+        if InputState.of(source) != task.entry.source:
+            return replace(outcome, error=f"'{source}' changed while it was read")
+        if not attempt.is_dir():
+            hidden = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
+            return replace(outcome, error=hidden, retryable=True)
+        publish(attempt, target)
+    except BgsubError as error:
+        return replace(outcome, error=str(error))
+    except OSError as error:
+        return replace(outcome, error=f"'{target}' cannot be written: {error.strerror or error}", retryable=True)
+    return outcome
+
 
 logger = logging.getLogger("bgsub")
 
@@ -111,10 +270,10 @@ def run_batch(
     _check_job(make_job, inputs[0], folder)
     result = BatchResult(folder)
     with ExitStack() as stack:
-        ticket = stack.enter_context(hold_folder(folder))
+        stack.enter_context(hold_folder(folder))
         manifest = stack.enter_context(Manifest(folder))
         todo = []
-        for task in _plan(inputs, ticket, manifest, make_job):
+        for task in _plan(inputs, manifest, make_job):
             entry = None if overwrite else _finished_entry(task, manifest)
             if entry is None:
                 check_own(task.job.output)
@@ -162,15 +321,15 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
         raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
 
 
-def _plan(inputs: Sequence[Input], ticket: Ticket, manifest: Manifest, make_job: MakeJob) -> list[Task]:
+def _plan(inputs: Sequence[Input], manifest: Manifest, make_job: MakeJob) -> list[Task]:
     targets = assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
     tasks = []
     for source in inputs:
         name = targets[source.state.path]
-        job = _absolute(make_job(str(source.path), ticket.path.parent / name))
+        job = _absolute(make_job(str(source.path), manifest.path.parent / name))
         identity = JobIdentity.of(job, source.state)
         entry = Entry(source.state, identity.fingerprint, name, state="planned")
-        tasks.append(Task(job, identity, ticket, entry))
+        tasks.append(Task(job, identity, manifest.path, entry))
     return tasks
 
 

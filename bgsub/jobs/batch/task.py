@@ -13,8 +13,8 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ from threadpoolctl import threadpool_limits
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.batch.finding import RECORD
-from bgsub.jobs.batch.folders import as_published, new_attempt, unfinished
-from bgsub.jobs.batch.manifest import Entry, Ticket
+from bgsub.jobs.batch.folders import RECORD, as_published, new_attempt, unfinished
+from bgsub.jobs.batch.manifest import Entry
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of
@@ -50,7 +49,7 @@ class Task:
 
     job: Job  # with absolute paths; its output is the final folder
     identity: JobIdentity  # for `RECORD`
-    ticket: Ticket  # of the batch
+    manifest: Path  # of the batch
     entry: Entry  # of the manifest, not yet filled in
     version: str = __version__  # of bgsub in the process of the batch
 
@@ -81,11 +80,7 @@ class _CannotContinue(Exception):
 
 
 def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False) -> Outcome:
-    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error.
-
-    A failed attempt removes its folder, a cancelled one keeps its checkpoint for the next. `is_cancelled` is called
-    about once a second.
-    """
+    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error."""
     begin = time.monotonic()
     target = task.job.output
     with _collected_warnings() as warnings:
@@ -124,27 +119,23 @@ def _is_retryable(error: Exception) -> bool:
 class _CancelCheck:
     """Checks after each frame whether the task is cancelled; `begun` is whether the source was opened."""
 
-    def __init__(self, task: Task, is_cancelled: IsCancelled) -> None:
-        self._task, self._is_cancelled = task, is_cancelled
-        self._checked, self.begun = 0.0, False
+    def __init__(self, is_cancelled: IsCancelled) -> None:
+        self._is_cancelled, self._checked, self.begun = is_cancelled, 0.0, False
 
-    @contextmanager
-    def __call__(self, _source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+    def __call__(self, _source: FrameSource) -> AbstractContextManager[Callable[[Frame, Separation], None]]:
         self._checked, self.begun = time.monotonic(), True
-        yield self._after_frame
+        return nullcontext(lambda _frame, _separation: self.check(_CHECK_SECONDS))
 
-    def _after_frame(self, _frame: Frame, _separation: Separation) -> None:
-        if time.monotonic() - self._checked > _CHECK_SECONDS:
+    def check(self, least: float = -1.0) -> None:
+        """Raise `Cancelled` if the task is cancelled; check `least` seconds after the last time."""
+        if time.monotonic() - self._checked > least:
             self._checked = time.monotonic()
-            self.check()
-
-    def check(self) -> None:
-        if self._is_cancelled() or not self._task.ticket.valid:
-            raise Cancelled("the batch has ended")
+            if self._is_cancelled():
+                raise Cancelled("the batch has ended")
 
 
 def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
-    cancel_check = _CancelCheck(task, is_cancelled)
+    cancel_check = _CancelCheck(is_cancelled)
     with _removed_on_failure(folder):
         job = relocated(task.job, folder)
         made = _run(job, cancel_check, goes_on)
@@ -160,7 +151,7 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
             folder.mkdir(exist_ok=True)
             # Without the clips, which users may delete.
             sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
-            record = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
+            record = {**asdict(task.identity), "bgsub": __version__, "result": result, "sizes": sizes}
             write_whole(folder / RECORD, f"{json.dumps(record, indent=1)}\n".encode(), OutputError)
     return Outcome(folder.name, result)
 
@@ -209,12 +200,9 @@ def _check_worker(task: Task) -> None:
     here = _worker_name()
     if task.version != __version__:
         raise DependencyError(f"worker {here} has bgsub {__version__}, this is {task.version}; both must be the same")
-    if not task.ticket.valid:
-        raise _NotShared(
-            f"worker {here} does not see the output folder '{task.ticket.path.parent}'; workers must see the same paths"
-        )
-    if not Path(str(task.job.source)).exists():  # one path: a batch has no sources in a row
-        raise _NotShared(f"worker {here} does not see '{task.job.source}'; workers must see the same paths")
+    for path in (task.manifest, Path(str(task.job.source))):  # one path: a batch has no sources in a row
+        if not path.exists():
+            raise _NotShared(f"worker {here} does not see '{path}'; workers must see the same paths")
 
 
 def _share_cores(jobs: int) -> None:

@@ -1,4 +1,4 @@
-"""Processes of this machine that do the tasks of a batch."""
+"""Where the tasks of a batch run: processes of this machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
@@ -19,12 +19,22 @@ _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more t
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
 
 
-class LocalWorkers:
-    """Processes of this machine; a context manager that ends them.
+class Workers(Protocol):
+    """Where tasks run; a context manager that ends what still runs."""
 
-    Each process has a pool of its own: all tasks of a shared `ProcessPoolExecutor` fail when one process dies.
-    ParameterError if the processes do not start, or if the limit of open files is too low.
-    """
+    def slots(self) -> int:
+        """Return how many tasks can run at a time; WorkersLost if none ever can again."""
+
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Start a task; called only while fewer than `slots` run."""
+
+
+class WorkersLost(Exception):
+    """No task can run any more: the scheduler went away."""
+
+
+class LocalWorkers(AbstractContextManager["LocalWorkers"]):
+    """Processes of this machine, each with its own pool: a shared pool fails as a whole when one process dies."""
 
     def __init__(self, count: int) -> None:
         raise_file_limit(_FILES + count * _FILES_PER_WORKER, f"a batch with {count} workers")
@@ -64,9 +74,6 @@ class LocalWorkers:
             self._last[pool] = future = pool.submit(*call)
             self._processes |= set(multiprocessing.active_children()) - before
         return future
-
-    def __enter__(self) -> LocalWorkers:
-        return self
 
     def __exit__(self, *_error: object) -> None:
         for process in self._processes:

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import BgsubError, OutputError, SinkError, import_optional
-from bgsub.jobs.decomposition.samples import Decomposition, FrameSamples, Samples
+from bgsub.errors import OutputError, SinkError
+from bgsub.jobs.decomposition.samples import FrameSamples, Samples
 from bgsub.jobs.interrupts import finishing
-from bgsub.storage.durable_io import sync_folder, sync_tree
+from bgsub.robust_pca.estimator import RobustPCA
+from bgsub.storage.durable_io import as_sink_error, sync_folder, sync_tree
 from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import prepare_folder
-from bgsub.video.sinks.images import NameSet, write_image
+from bgsub.video.sinks.images import write_image
 from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.images import is_image
 
@@ -33,17 +34,14 @@ class Target:
     """One output: a file, or a folder of images."""
 
     name: str
-    write: Callable[[Path, Any, Decomposition], None]  # takes the path, the samples and their parts
+    write: Callable[[Path, Any, RobustPCA], None]  # takes the path, the samples and the fitted model
     is_folder: bool = False
 
 
-def frame_targets(as_images: bool, sparse_picture: str = "absolute") -> list[Target]:
+def frame_targets(as_images: bool) -> list[Target]:
     """Return the outputs for frames: two folders of images, or two videos."""
     write, ending = (_write_images, "") if as_images else (_write_video, ".mp4")
-    return [
-        Target(f"{part}{ending}", partial(write, part, sparse_picture if part == "sparse" else ""), as_images)
-        for part in _PARTS
-    ]
+    return [Target(f"{part}{ending}", partial(write, part), as_images) for part in _PARTS]
 
 
 def matrix_targets(ending: str) -> list[Target]:
@@ -58,63 +56,56 @@ def arrays_target() -> Target:
     return Target("decomposition.npz", _write_npz)
 
 
-def plot_target() -> Target:
-    """Return the output with the figure of a decomposition; DependencyError if matplotlib is missing."""
-    import_optional("matplotlib", "a figure of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'")
-    return Target("decomposition.png", _write_plot)
-
-
-def _arrays_of(samples: Samples, parts: Decomposition) -> dict[str, np.ndarray]:
+def _arrays_of(samples: Samples, model: RobustPCA) -> dict[str, np.ndarray]:
     """Return the arrays of a decomposition by name, in the form of the input."""
     return {
-        "low_rank": samples.restore(parts.low_rank),
-        "sparse": samples.restore(parts.sparse),
-        "components": samples.restore_components(parts.components),
-        "coefficients": parts.coefficients,
-        "singular_values": parts.singular_values,
+        "low_rank": samples.restore(model.low_rank_),
+        "sparse": samples.restore(model.sparse_),
+        "components": samples.restore_components(model.components_),
+        "coefficients": model.coefficients_,
+        "singular_values": model.singular_values_,
     }
 
 
-def _write_npz(path: Path, samples: Samples, parts: Decomposition) -> None:
-    np.savez(path, **_arrays_of(samples, parts))  # type: ignore[arg-type]
+def _write_npz(path: Path, samples: Samples, model: RobustPCA) -> None:
+    np.savez(path, **_arrays_of(samples, model))  # type: ignore[arg-type]
 
 
-def _write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
+def _write_mat(path: Path, samples: Samples, model: RobustPCA) -> None:
     from scipy.io import savemat  # noqa: PLC0415 - slow to import, and few outputs are .mat
     from scipy.io.matlab import MatWriteError  # noqa: PLC0415
 
     try:
-        savemat(path, _arrays_of(samples, parts), appendmat=False, oned_as="column")
+        savemat(path, _arrays_of(samples, model), appendmat=False, oned_as="column")
     except MatWriteError as error:
         raise OutputError(f"'{path.name}' cannot be written: {error}") from None
 
 
-def _write_npy(part: str, path: Path, samples: Samples, parts: Decomposition) -> None:
+def _write_npy(part: str, path: Path, samples: Samples, model: RobustPCA) -> None:
     with path.open("wb") as file:
         # for a file itself NumPy does not report why it cannot be written
-        np.save(SimpleNamespace(write=file.write), samples.restore(getattr(parts, part)))
+        np.save(SimpleNamespace(write=file.write), samples.restore(getattr(model, f"{part}_")))
 
 
-def _write_plot(path: Path, samples: Samples, parts: Decomposition) -> None:
-    from bgsub.jobs.decomposition.drawing import draw  # noqa: PLC0415 - imports matplotlib
+def _picture(part: str, samples: FrameSamples, row: np.ndarray) -> np.ndarray:
+    """Return a row of a part as an image, the sparse part by its absolute value."""
+    return samples.image(np.abs(row) if part == "sparse" else row)
 
-    draw(samples, parts, path)
 
-
-def _write_video(part: str, sparse_picture: str, path: Path, samples: FrameSamples, parts: Decomposition) -> None:
+def _write_video(part: str, path: Path, samples: FrameSamples, model: RobustPCA) -> None:
     with VideoSink(path, "background", samples.fps) as sink:
-        for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
-            sink.write(frame, as_separation(samples.image(row, sparse_picture)))
+        for frame, row in zip(samples.frames, getattr(model, f"{part}_"), strict=True):
+            sink.write(frame, as_separation(_picture(part, samples, row)))
 
 
-def _write_images(part: str, sparse_picture: str, folder: Path, samples: FrameSamples, parts: Decomposition) -> None:
+def _write_images(part: str, folder: Path, samples: FrameSamples, model: RobustPCA) -> None:
     folder.mkdir()
-    taken = NameSet()
-    for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
+    taken: set[str] = set()
+    for frame, row in zip(samples.frames, getattr(model, f"{part}_"), strict=True):
         # images of the same name may come from several folders
         name = frame.name if frame.name not in taken else f"{frame.name}_{frame.index}"
         taken.add(name)
-        write_image(folder / f"{name}.png", samples.image(row, sparse_picture), durable=False)
+        write_image(folder / f"{name}.png", _picture(part, samples, row), durable=False)
 
 
 @contextmanager
@@ -130,15 +121,11 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
         try:
             made = stage / "new"
             made.mkdir()
-            try:
+            with as_sink_error(folder, OutputError):
                 yield made
                 sync_tree(made)
                 with finishing():
                     _move(made, folder, targets, stage)
-            except BgsubError:
-                raise
-            except OSError as error:
-                raise OutputError(f"'{folder}' cannot be written: {error.strerror or error}") from None
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 

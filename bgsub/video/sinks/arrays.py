@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import as_sink_error, playable_name, replacing
-from bgsub.storage.growing_file import Journal
-from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.storage.durable_io import Journal, as_sink_error, playable_name, replacing
+from bgsub.video.output_names import ARRAY_ENDINGS
+from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view
 
@@ -67,9 +66,7 @@ class ArraySink(Sink):
     """
 
     def __init__(self, path: str | os.PathLike[str], view: str = "mask") -> None:
-        self.path = Path(path)
-        if self.path.suffix.lower() != ".npz":
-            raise ParameterError(f"a file of arrays must end in .npz, got '{self.path}'")
+        self.path = path_with_ending(path, "a file of arrays", ARRAY_ENDINGS)
         self._name, self._view = view, get_view(view)
         self._shape: tuple[int, ...] = ()
         self._dtype = np.dtype(np.uint8)
@@ -122,16 +119,11 @@ class ArraySink(Sink):
     def _make(self, path: Path) -> None:
         rows = [facts for facts, _data in self._journal.records()]
         width = max(len(row["coefficients"]) for row in rows)
-        coefficients = np.full((len(rows), width), math.nan)
-        for line, row in zip(coefficients, rows, strict=True):
-            line[: len(row["coefficients"])] = row["coefficients"]
-        columns = {
-            "index": np.array([row["index"] for row in rows], np.int64),
-            "time": np.array([row["time"] for row in rows], np.float64),  # None becomes NaN
-            "share": np.array([row["share"] for row in rows], np.float64),
-            "coefficients": coefficients,
-            "event": np.array([row["event"] for row in rows], np.str_),
-        }
+        for row in rows:
+            row["coefficients"] += [math.nan] * (width - len(row["coefficients"]))
+        # None, for an unknown time, becomes NaN.
+        kinds: dict[str, Any] = {"index": np.int64, "time": float, "share": float, "coefficients": float, "event": str}
+        columns = {name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
         with zipfile.ZipFile(path, "w") as archive:
             images = (zlib.decompress(data) for _facts, data in self._journal.records())
             _add(archive, self._name, self._dtype, (self._count, *self._shape), images)
@@ -143,14 +135,7 @@ def _add(archive: zipfile.ZipFile, name: str, dtype: np.dtype, shape: tuple[int,
     """Write one array, given as blocks of bytes in C order, as ``NAME.npy`` into the archive."""
     entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    with archive.open(entry, "w", force_zip64=True) as file:
-        for block in _npy(dtype, shape, blocks):
-            file.write(block)
-
-
-def _npy(dtype: np.dtype, shape: tuple[int, ...], blocks: Iterable[bytes]) -> Iterator[bytes]:
-    header = io.BytesIO()
     description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(header, description)
-    yield header.getvalue()
-    yield from blocks
+    with archive.open(entry, "w", force_zip64=True) as file:
+        np.lib.format.write_array_header_1_0(file, description)
+        file.writelines(blocks)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from bgsub.errors import SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import folder_error, make_folder
 from bgsub.video.sources.base import Frame
@@ -79,7 +81,7 @@ class Sink(ABC):
     def checkpoint(self) -> dict[str, Any]:
         """Sync the output to disk and return the state for `resume`, in types of JSON.
 
-        The first call must come before the first frame.
+        The first call must come before the first frame. What `resume` needs stays beside the output after `close`.
 
         Raises
         ------
@@ -102,13 +104,30 @@ class Sink(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, KeyboardInterrupt):
             self.close()
         else:
             self.abort()
+
+
+def path_with_ending(path: str | os.PathLike[str], noun: str, endings: Sequence[str]) -> Path:
+    """Return the path of an output file; ParameterError for another ending."""
+    path = Path(path)
+    if path.suffix.lower() not in endings:
+        raise ParameterError(f"{noun} must end in {', '.join(endings)}, got '{path}'")
+    return path
+
+
+@contextmanager
+def abort_on_error(sinks: Iterable[Sink]) -> Iterator[None]:
+    """Abort all sinks if the block fails."""
+    try:
+        yield
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
 
 
 def prepare_folder(folder: Path) -> None:

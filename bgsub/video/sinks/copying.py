@@ -12,11 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import av
-
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import playable_name, replacing
+from bgsub.video._pyav import av
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.encoding import FORMATS
 from bgsub.video.sources.av_container import first_video
@@ -37,10 +36,9 @@ class Piece(NamedTuple):
 
 
 class PacketCopy:
-    """Copies pieces of files one after the other into one file: video and the first sound.
+    """Copies pieces of files in a row, video and the first sound, into a path or an open file with a `format`.
 
-    `target` is a path whose ending gives the container, or an open file with a container out of `FORMATS`; `like` is
-    one of the files.
+    `like` is one of the files.
     """
 
     def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
@@ -235,7 +233,7 @@ def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
 def ending_of_copy(path: Path) -> str | None:
     """Return the ending for files with copied parts of a video file; None if they cannot be copied."""
     ending = path.suffix.lower()
-    ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
+    ending = ending if ending in FORMATS else ".mkv"
     try:
         PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
     except _ERRORS:

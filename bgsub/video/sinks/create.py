@@ -67,7 +67,7 @@ def create_sinks(
     Parameters
     ----------
     output_folder : str or path
-        Created if missing; ``"-"`` is standard output, for one view as Matroska or ``.raw``, without the other options.
+        Created if missing; ``"-"`` is standard output, for one view as Matroska, without the other options.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
         or ``background-image``, one still picture. Without an ending, numbered sources give images, others videos.
@@ -120,8 +120,6 @@ def create_sinks(
         spec = OutputSpec(given.view, given.ending or default)
         if spec in [output.spec for output in named]:
             continue
-        if spec.kind == "raw":
-            raise ParameterError(f"{spec} is for standard output: -o - --save {spec}")
         path = expand_name(name, view=spec.view, source=label, started=started)
         ending = "" if spec.kind == "images" else spec.ending
         named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
@@ -132,9 +130,6 @@ def create_sinks(
         claim(output.target)
         if output.exists and not overwrite:
             raise SinkError(f"the output '{output.target}' exists already; --overwrite replaces it")
-    for output in named:
-        if output.spec.ending == ".avi" and source.is_variable_rate:
-            logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
     prepare_folder(folder)
     audio_from = _find_audio(named, source)
     sinks = [(_sink(output, source, overwrite, audio_from), output.spec.view) for output in named]

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import av
 import numpy as np
 
-from bgsub.errors import DependencyError, ParameterError
-from bgsub.storage.growing_file import Journal
+from bgsub.errors import ParameterError
+from bgsub.storage.durable_io import Journal
+from bgsub.video._pyav import av
 from bgsub.video.output_names import ALPHA_VIDEO_ENDINGS
 from bgsub.video.views import to_bgr8
 
-FORMATS = {".mkv": "matroska", ".avi": "avi", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm"}
+FORMATS = {".mkv": "matroska", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov"}
 """FFmpeg's name of the container by ending."""
 
 # Maximum ticks per second where the container allows any; MPEG-4 allows 65535.
@@ -34,10 +34,9 @@ _LAMBDA = 118
 # The conversion of FFmpeg where nothing is said; said, so that every player takes it for the same.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
-# The side data with the alpha channel of VP9.
-_ALPHA_BESIDE = "matroska_block_additional"
 
-
+INTRA = ("ffv1", "prores_ks")
+"""The encoders that encode each frame alone, so that a segment may end anywhere."""
 DEFAULT_FPS = Fraction(25)
 """Frames per second where a source has no frame rate."""
 
@@ -50,14 +49,8 @@ class Encoding:
     pixels: str  # pixel format of the video
     layout: str  # {"gray", "bgr24", "bgra"}: pixel format of the arrays that come in
     even: bool = False  # whether width and height must be even
-    # ticks per second that the container counts in; None where it can be chosen, 0 where frames are counted
-    clock: int | None = None
+    clock: int | None = None  # ticks per second that the container counts in; None where it can be chosen
     options: dict[str, str] = field(default_factory=dict)  # of the encoder
-
-    @property
-    def is_intra(self) -> bool:
-        """Whether each frame is encoded alone, so that a segment may end anywhere."""
-        return self.codec in ("ffv1", "prores_ks")
 
     def prepare(self, image: np.ndarray) -> np.ndarray:
         """Return the image of a view in the layout of this encoding, 8 bit."""
@@ -72,7 +65,7 @@ class Encoding:
         """Return ticks per second that contain the times of a constant frame rate, if the container allows it."""
         if self.clock is None:
             return Fraction(fps.numerator * max(1, _MOST_TICKS // fps.numerator))
-        return Fraction(self.clock) if self.clock else fps
+        return Fraction(self.clock)
 
     def configure(self, context: Any, size: tuple[int, int], fps: Fraction) -> None:
         """Configure an encoder before it is opened, for frames of `size` (width, height)."""
@@ -81,33 +74,25 @@ class Encoding:
         context.framerate = fps
         context.time_base = 1 / self.ticks(fps)
         context.thread_count = _THREADS
-        flags = "+bitexact" if self.clock == 0 else "+bitexact+global_header"
-        options = {**self.options, "flags": flags + self.options.get("flags", "")}
+        options = {**self.options, "flags": "+bitexact+global_header" + self.options.get("flags", "")}
         if self.codec == "ffv1":
             options["slices"] = str(_THREADS if min(size) >= _SLICED_FROM else 1)
         context.options = options
 
 
 def choose_encoding(view: str, ending: str) -> Encoding:
-    """Return the encoding of a view in a file with that ending; DependencyError if PyAV has no encoder."""
-    clock = {".mkv": _MILLISECONDS, ".webm": _MILLISECONDS, ".avi": 0}.get(ending)
+    """Return the encoding of a view in a file with that ending."""
+    clock = _MILLISECONDS if ending == ".mkv" else None
     if view == "cutout" and ending not in ALPHA_VIDEO_ENDINGS:
         allowed = ", ".join(ALPHA_VIDEO_ENDINGS)
         raise ParameterError(f"a video of cutout must end in {allowed}, got '{ending}' without alpha")
-    if view in ("mask", "cutout") and ending in (".mkv", ".avi"):
+    if view in ("mask", "cutout") and ending == ".mkv":
         pixels = "gray" if view == "mask" else "bgra"
         return Encoding("ffv1", pixels, pixels, clock=clock, options={"level": "3", "g": "1"})
     if view == "cutout" and ending == ".mov":
         options = {"profile": "4444", "alpha_bits": "16", **_quality(4), **_COLOURS}
         return Encoding("prores_ks", "yuva444p10le", "bgra", clock=clock, options=options)
-    if ending == ".webm":
-        if not _has_encoder("libvpx-vp9"):
-            raise DependencyError("this build of the package av has no VP9 encoder for .webm; .mkv and .mov need none")
-        options = {"crf": "24", "b": "0", "deadline": "good", "cpu-used": "5", "row-mt": "0", "g": "250", **_COLOURS}
-        options |= {"auto-alt-ref": "0", "lag-in-frames": "0"}  # no later frames; required for alpha
-        pixels, layout = ("yuva420p", "bgra") if view == "cutout" else ("yuv420p", "bgr24")
-        return Encoding("libvpx-vp9", pixels, layout, True, clock, options)
-    if ending != ".avi" and _has_encoder("libx264"):
+    if "libx264" in av.codecs_available:
         options = {"crf": "20", "preset": "veryfast", "bf": "0", "g": "250", **_COLOURS}
         options["mbtree"] = "0"  # with it, x264 gives other bytes for equal frames now and then
         return Encoding("libx264", "yuv420p", "bgr24", True, clock, options)
@@ -118,14 +103,6 @@ def choose_encoding(view: str, ending: str) -> Encoding:
 def _quality(quantiser: int) -> dict[str, str]:
     """Return the options for a constant quantiser; 3 or 4 gives high quality."""
     return {"flags": "+qscale", "global_quality": str(quantiser * _LAMBDA)}
-
-
-def _has_encoder(name: str) -> bool:
-    try:
-        av.Codec(name, "w")
-    except (av.error.FFmpegError, ValueError):
-        return False
-    return True
 
 
 class SegmentEncoder:
@@ -157,21 +134,14 @@ class SegmentEncoder:
 def packet_to_bytes(packet: Any) -> tuple[dict[str, Any], bytes]:
     """Return facts and bytes of a packet for `packet_from_bytes`."""
     facts = {"pts": packet.pts, "dts": packet.dts, "duration": packet.duration, "key": packet.is_keyframe}
-    beside = b"".join(bytes(side) for side in packet.iter_sidedata() if side.data_type == _ALPHA_BESIDE)
-    return {**facts, "beside": len(beside)}, bytes(packet) + beside
+    return facts, bytes(packet)
 
 
 def packet_from_bytes(facts: dict[str, Any], data: bytes, time_base: Fraction) -> Any:
     """Return the packet for the facts and bytes of `packet_to_bytes`."""
-    size = len(data) - facts["beside"]
-    packet = av.Packet(data[:size])
+    packet = av.Packet(data)
     packet.pts, packet.dts, packet.duration = facts["pts"], facts["dts"], facts["duration"]
     packet.is_keyframe, packet.time_base = facts["key"], time_base
-    if facts["beside"]:
-        kind = get_args(av.packet.PktSideDataT).index(_ALPHA_BESIDE)
-        side = av.packet.PacketSideData(kind, facts["beside"])
-        side.update(data[size:])
-        packet.set_sidedata(side)
     return packet
 
 

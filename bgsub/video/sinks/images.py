@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,17 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import as_sink_error, playable_name, remove_partials, sync_files, sync_folder, write_whole
+from bgsub.storage.durable_io import (
+    as_sink_error,
+    os_errors_as,
+    playable_name,
+    remove_partials,
+    sync_files,
+    sync_folder,
+    write_whole,
+)
 from bgsub.video.output_names import IMAGE_ENDINGS, STILL_ENDINGS, allowed_endings
-from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_uint8
 
@@ -77,7 +83,7 @@ class ImageSequenceSink(Sink):
             raise ParameterError(f"images of {view} can end in {', '.join(allowed)}, got '{ending}'")
         self._prefix = prefix if prefix is not None else default_prefix(view)
         self._ending, self._clean = ending, clean
-        self._names = NameSet()
+        self._names: set[str] = set()
         self._not_synced: list[Path] = []
         prepare_folder(self.folder)
 
@@ -90,9 +96,10 @@ class ImageSequenceSink(Sink):
 
     def close(self) -> None:
         if self._clean and self._names:
-            for path in _numbered_images(self.folder, self._prefix, self._ending):
-                if path.stem not in self._names:
-                    with suppress(OSError):
+            older = re.compile(re.escape(self._prefix) + "[0-9]+" + re.escape(self._ending))
+            with suppress(OSError):
+                for path in list(self.folder.iterdir()):
+                    if older.fullmatch(path.name) and path.stem not in self._names and path.is_file():
                         path.unlink()
         self._sync()
 
@@ -101,10 +108,10 @@ class ImageSequenceSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         self._sync()
-        return {"names": self._names.ranges()}
+        return {"names": sorted(self._names)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        self._names = NameSet(state.get("names", ()))
+        self._names = set(state.get("names", ()))
 
     def _sync(self) -> None:
         paths, self._not_synced = self._not_synced, []
@@ -126,15 +133,6 @@ def default_prefix(view: str) -> str:
     return "bin" if view == "mask" else view
 
 
-def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
-    """Return the files in a folder whose names are prefix, digits and ending."""
-    pattern = re.compile(re.escape(prefix) + "[0-9]+" + re.escape(ending))
-    try:
-        return [path for path in folder.iterdir() if pattern.fullmatch(path.name) and path.is_file()]
-    except OSError:
-        return []
-
-
 def write_image(path: Path, image: np.ndarray, *, durable: bool = True) -> None:
     """Write an image file atomically: PNG and TIFF with 8 or 16 bit, others with 8; for `durable` see `replacing`."""
     write_whole(path, encode_image(path, image), durable=durable)
@@ -153,56 +151,6 @@ def encode_image(path: Path, image: np.ndarray) -> bytes:
         kind = {".jpg": "JPEG", ".tif": "TIFF", ".webp": "WebP"}.get(ending, "PNG")
         raise SinkError(f"'{path}' cannot be written: no {kind} can hold shape {image.shape}, {image.dtype}")
     return data.tobytes()
-
-
-_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
-
-
-class NameSet:
-    """A set of file names that stores consecutive numbers as ranges: ``bin000001`` to ``bin002000``."""
-
-    def __init__(self, ranges: Iterable[Iterable[Any]] = ()) -> None:
-        self._runs: dict[tuple[str, int], list[list[int]]] = {}
-        self._count = 0
-        for before, digits, first, last in ranges:
-            self._runs.setdefault((before, digits), []).append([first, last])
-            self._count += last - first + 1
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __contains__(self, name: str) -> bool:
-        key, number = _split(name)
-        runs = self._runs.get(key, [])
-        at = bisect_right(runs, number, key=lambda run: run[0])
-        return at > 0 and number <= runs[at - 1][1]
-
-    def add(self, name: str) -> None:
-        """Add a new name."""
-        key, number = _split(name)
-        runs = self._runs.setdefault(key, [])
-        at = bisect_right(runs, number, key=lambda run: run[0])
-        after_last = at > 0 and runs[at - 1][1] == number - 1
-        before_next = at < len(runs) and runs[at][0] == number + 1
-        if after_last and before_next:
-            runs[at - 1][1] = runs.pop(at)[1]
-        elif after_last:
-            runs[at - 1][1] = number
-        elif before_next:
-            runs[at][0] = number
-        else:
-            runs.insert(at, [number, number])
-        self._count += 1
-
-    def ranges(self) -> list[list[Any]]:
-        """Return the ranges as (before, digits, first, last), in types of JSON."""
-        return [[*key, *run] for key, runs in self._runs.items() for run in runs]
-
-
-def _split(name: str) -> tuple[tuple[str, int], int]:
-    """Return the text before the number at the end of a name, its count of digits, and the number."""
-    match = _NUMBERED.fullmatch(name)
-    return ((match[1], len(match[2])), int(match[2])) if match else ((name, 0), 0)
 
 
 class StillSink(Sink):
@@ -232,12 +180,11 @@ class StillSink(Sink):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = path_with_ending(path, "a still image", STILL_ENDINGS)
         self.partial_path = playable_name(self.path)
-        if self.path.suffix.lower() not in STILL_ENDINGS:
-            raise ParameterError(f"a still image must end in {', '.join(STILL_ENDINGS)}, got '{self.path}'")
         self._newest: np.ndarray | None = None
         self._saved: bytes | None = None
+        self._kept = False  # a checkpoint needs the partial image
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -246,10 +193,10 @@ class StillSink(Sink):
     def close(self) -> None:
         data = self._data()
         self._newest = self._saved = None  # a failed write would fail again in `abort`
-        if data is None:
-            return
-        write_whole(self.path, data)
-        remove_partials(self.path)
+        if data is not None:
+            write_whole(self.path, data)
+            if not self._kept:
+                remove_partials(self.path)
 
     def abort(self) -> None:
         self.checkpoint()
@@ -257,19 +204,15 @@ class StillSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         data = self._data() or b""
+        self._kept = bool(data)
         if data:
             write_whole(self.partial_path, data)
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if not state.get("bytes"):
-            return
-        try:
-            self._saved = self.partial_path.read_bytes()
-        except OSError as error:
-            raise SinkError(
-                f"'{self.path}' cannot be continued: '{self.partial_path}': {error.strerror or error}"
-            ) from None
+        if state.get("bytes"):
+            with os_errors_as(SinkError, f"'{self.path}' cannot be continued: '{self.partial_path}'"):
+                self._saved = self.partial_path.read_bytes()
 
     def _data(self) -> bytes | None:
         return self._saved if self._newest is None else encode_image(self.path, self._newest)

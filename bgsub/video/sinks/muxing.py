@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import av
-
 from bgsub.storage.durable_io import unlink
+from bgsub.video._pyav import av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
 
 logger = logging.getLogger("bgsub")
@@ -23,21 +20,16 @@ _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le
 _COPIED = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
     "mov": frozenset({"aac", "mp3", "ac3", "eac3", "alac"}) | _PCM,
-    "webm": frozenset({"opus", "vorbis"}),
-    "avi": frozenset({"aac", "mp3", "ac3", "pcm_s16le"}),
 }
-_ENCODED = {"mp4": "aac", "mov": "aac", "matroska": "flac", "webm": "libopus"}
-_OPUS_RATE = 48_000
-_FRAME_SIZE = 1024
 # Tolerance for times that the container rounded.
 _TOLERANCE = Fraction(1, 2000)
 
 
 class AudioTrack:
-    """The sound of a file from a time on: copied if the container supports its codec, otherwise encoded.
+    """The sound of the file `source`, copied if the container supports its codec.
 
-    `begin`, in seconds after the first picture of the file `source`, becomes time 0. `target` is the output container
-    of PyAV before its header, `format` FFmpeg's name of it. LookupError if there is no sound for the container.
+    `begin`, in seconds after the first picture, becomes time 0; `target` is the container before its header, `format`
+    FFmpeg's name of it. LookupError if there is no sound for it.
     """
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
@@ -77,18 +69,15 @@ class AudioTrack:
             raise LookupError("it has none")
         stream = self._input.streams.audio[0]
         name = stream.codec_context.codec.canonical_name
-        copied = name in _COPIED.get(format, target.supported_codecs)
-        if not copied and format not in _ENCODED:
-            raise LookupError(f"the file cannot hold {name}")
+        if name not in _COPIED.get(format, target.supported_codecs):
+            raise LookupError(f"the file cannot hold {name}, .mkv holds most codecs")
         video = self._input.streams.best("video")
         start = Fraction(begin)
         if video is not None and video.start_time is not None:
             start += video.start_time * video.time_base
         if start > 1:
             self._input.seek(math.floor((start - 1) * av.time_base))
-        if copied:
-            return self._copy(stream, target.add_stream_from_template(stream), start)
-        return self._encode(stream, target, _ENCODED[format], start)
+        return self._copy(stream, target.add_stream_from_template(stream), start)
 
     def _copy(self, stream: Any, output: Any, start: Fraction) -> Iterator[Any]:
         for packet in self._input.demux(stream):
@@ -100,59 +89,16 @@ class AudioTrack:
             packet.stream = output
             yield packet
 
-    def _encode(self, stream: Any, target: Any, codec: str, start: Fraction) -> Iterator[Any]:
-        rate = _rate_for(codec, stream.codec_context.sample_rate)
-        layout = "mono" if stream.codec_context.channels == 1 else "stereo"
-        output = target.add_stream(codec, rate=rate)
-        output.codec_context.layout = layout
-        output.codec_context.options = {"flags": "+bitexact+global_header"}
-        format = {"aac": "fltp", "libopus": "flt", "flac": "s16"}[codec]
-        output.codec_context.format = format
-        resampler = av.AudioResampler(format=format, layout=layout, rate=rate)
-        return self._encoded(stream, output, resampler, start)
-
-    def _encoded(self, stream: Any, output: Any, resampler: Any, start: Fraction) -> Iterator[Any]:
-        rate = output.codec_context.sample_rate
-        fifo, position = av.AudioFifo(), None
-        # None flushes resampler and encoder.
-        for decoded in chain(self._input.decode(stream), (None,)):
-            if decoded is not None and (decoded.pts is None or decoded.pts * decoded.time_base < start - _TOLERANCE):
-                continue
-            if position is None:
-                if decoded is None:
-                    return
-                position = max(0, round((decoded.pts * decoded.time_base - start) * rate))
-            for frame in resampler.resample(decoded):
-                frame.pts = None
-                fifo.write(frame)
-            size = output.codec_context.frame_size or _FRAME_SIZE
-            while (frame := fifo.read(size, partial=decoded is None)) is not None:
-                frame.pts, frame.time_base = position, Fraction(1, rate)
-                position += size
-                yield from output.encode(frame)
-        yield from output.encode(None)
-
-
-def _rate_for(codec: str, rate: int) -> int:
-    """Return the samples per second of the source, or the next higher rate of the encoder, or its highest."""
-    if codec == "libopus":
-        return _OPUS_RATE
-    known = av.Codec(codec, "w").audio_rates
-    if not known or rate in known:
-        return rate
-    return min((other for other in known if other > rate), default=max(known))
-
 
 class Muxer:
-    """Writes a stream of video and one of sound into a file; equal packets give equal bytes.
+    """Writes a stream of video and one of sound into a path, or as Matroska from front to back into an open file.
 
-    A target other than a path gets Matroska, written from front to back. The sound is that of the file `audio_from`
-    from the time `begin` on, in seconds; `fps` is for the header.
+    Equal packets give equal bytes. The sound is that of `audio_from` from `begin` seconds on; `fps` is for the header.
     """
 
     def __init__(
         self,
-        target: Path | io.RawIOBase,
+        target: Any,
         encoding: Encoding,
         size: tuple[int, int],
         fps: Fraction,

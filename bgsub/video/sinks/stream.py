@@ -1,9 +1,7 @@
-"""Frames on standard output, as an encoded video or as raw bytes."""
+"""Frames on standard output, as an encoded video."""
 
 from __future__ import annotations
 
-import io
-import logging
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,21 +9,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from bgsub.errors import ParameterError, ReaderGoneError, SinkError
 from bgsub.separation import Separation
-from bgsub.video.output_names import RAW_ENDING, STREAM_ENDINGS, parse_outputs
+from bgsub.storage.durable_io import os_errors_as
+from bgsub.video.output_names import parse_outputs
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.encoding import DEFAULT_FPS, SegmentEncoder, choose_encoding
 from bgsub.video.sinks.muxing import Muxer
 from bgsub.video.sinks.video import Clock
 from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.views import get_view, to_uint8
-
-logger = logging.getLogger("bgsub.stream")  # shown without --verbose
-
-_PIXELS = {1: "gray", 3: "bgr24", 4: "bgra"}
+from bgsub.video.views import get_view
 
 
 class Outlet:
@@ -37,21 +30,18 @@ class Outlet:
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._gone = descriptor, False
 
-    def write(self, data: bytearray | memoryview) -> None:
+    def write(self, data: bytes) -> None:
         """Write all bytes, waiting for the reader; SinkError if the system refuses them."""
-        left = memoryview(data)
-        try:
-            while left and not self._gone:
-                left = left[os.write(self._descriptor, left) :]
-        except BrokenPipeError:
-            self._gone = True
-            raise ReaderGoneError("the reader closed standard output") from None
-        except OSError as error:
-            self._gone = True
-            raise SinkError(f"standard output cannot be written: {error.strerror or error}") from None
-        except BaseException:
-            self._gone = True
-            raise
+        if self._gone:
+            return
+        left, self._gone = memoryview(data), True  # stays so after an error
+        with os_errors_as(SinkError, "standard output cannot be written"):
+            try:
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            except BrokenPipeError:
+                raise ReaderGoneError("the reader closed standard output") from None
+        self._gone = False
 
     def close(self) -> None:
         """Close the pipe; may be called more than once."""
@@ -61,44 +51,11 @@ class Outlet:
 
 
 class StreamSink(Sink):
-    """Base class of outputs to a pipe, which cannot be replaced or resumed."""
+    """Writes one view to a pipe as Matroska with exact times: masks and cutouts lossless (FFV1), others as H.264."""
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
         self._outlet, self._view, self._fps = outlet, get_view(view), fps or DEFAULT_FPS
         self._shape: tuple[int, ...] = ()
-
-    def close(self) -> None:
-        self._outlet.close()
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Raise `SinkError`: a pipe cannot be resumed."""
-        raise SinkError("standard output cannot be continued")
-
-    def _check(self, frame: Frame, image: np.ndarray) -> None:
-        """Raise SinkError if the image has another shape than the first."""
-        self._shape = self._shape or image.shape
-        if image.shape != self._shape:
-            raise SinkError(f"standard output has frames of shape {self._shape}, frame {frame.name} has {image.shape}")
-
-
-class RawStreamSink(StreamSink):
-    """Writes the bytes of one view, 8 bit: grey, blue-green-red, or these with alpha."""
-
-    def write(self, frame: Frame, separation: Separation) -> None:
-        image = np.ascontiguousarray(to_uint8(self._view(separation)))
-        if not self._shape:
-            pixels, (height, width) = _PIXELS[image.shape[2] if image.ndim == 3 else 1], image.shape[:2]
-            options = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._fps}"
-            logger.info("on standard output are raw frames; ffmpeg and ffplay read them with %s -i -", options)
-        self._check(frame, image)
-        self._outlet.write(image.data.cast("B"))
-
-
-class EncodedStreamSink(StreamSink):
-    """Writes one view as a Matroska stream: masks and cutouts lossless (FFV1), others as H.264, with exact times."""
-
-    def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
-        super().__init__(outlet, view, fps)
         encoding = choose_encoding(view, ".mkv")
         without_delay = {"tune": "zerolatency"} if encoding.codec == "libx264" else {}
         self._encoding = replace(encoding, options=encoding.options | without_delay)
@@ -109,7 +66,9 @@ class EncodedStreamSink(StreamSink):
 
     def write(self, frame: Frame, separation: Separation) -> None:
         image = self._encoding.prepare(self._view(separation))
-        self._check(frame, image)
+        self._shape = self._shape or image.shape
+        if image.shape != self._shape:
+            raise SinkError(f"standard output has frames of shape {self._shape}, frame {frame.name} has {image.shape}")
         if self._encoder is None:
             size = image.shape[1], image.shape[0]
             self._encoder = SegmentEncoder(self._encoding, size, self._fps)
@@ -124,7 +83,11 @@ class EncodedStreamSink(StreamSink):
                 self._muxer.finish(self._clock.end)
                 self._outlet.write(self._buffer.take())
         finally:
-            super().close()
+            self._outlet.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Raise `SinkError`: a pipe cannot be resumed."""
+        raise SinkError("standard output cannot be continued")
 
     def _send(self, packets: Iterable[Any]) -> None:
         assert self._muxer is not None
@@ -133,22 +96,15 @@ class EncodedStreamSink(StreamSink):
         self._outlet.write(self._buffer.take())
 
 
-class _Buffer(io.RawIOBase):
+class _Buffer(bytearray):
     """Output buffer for FFmpeg, because Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
+    write = bytearray.extend
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._bytes += data
-        return len(data)
-
-    def take(self) -> bytearray:
+    def take(self) -> bytes:
         """Return the content and clear the buffer."""
-        taken, self._bytes = self._bytes, bytearray()
+        taken = bytes(self)
+        self.clear()
         return taken
 
 
@@ -162,15 +118,12 @@ def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[S
         raise ParameterError(f"standard output takes one view, got {', '.join(map(str, (spec, *others)))}")
     if spec.kind == "still":
         raise ParameterError(f"standard output takes a view such as mask or panel, got {spec}")
-    ending = spec.ending or ".mkv"
-    if ending not in STREAM_ENDINGS:
-        allowed = " or ".join(f"{spec.view}{ending}" for ending in STREAM_ENDINGS)
-        raise ParameterError(f"standard output takes {allowed}, got {spec}")
+    if spec.ending not in (None, ".mkv"):
+        raise ParameterError(f"standard output takes {spec.view}.mkv, got {spec}")
     if os.isatty(1):
         raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
     if sys.stdout is not None:  # it was closed: the first write says so
         sys.stdout.flush()
     outlet = Outlet(os.dup(1))
     os.dup2(2, 1)
-    kind = RawStreamSink if ending == RAW_ENDING else EncodedStreamSink
-    return kind(outlet, spec.view, source.fps), spec.view
+    return StreamSink(outlet, spec.view, source.fps), spec.view

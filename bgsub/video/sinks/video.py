@@ -10,17 +10,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import playable_name, rename
-from bgsub.storage.growing_file import Journal
-from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.storage.durable_io import Journal, playable_name, rename
+from bgsub.video._pyav import av
+from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sinks.encoding import (
     DEFAULT_FPS,
     FORMATS,
+    INTRA,
     SegmentEncoder,
     SegmentFrames,
     choose_encoding,
@@ -42,16 +42,14 @@ class VideoSink(Sink):
     """Writes one view into a video file, with the times of the source.
 
     ========================  =====================================================================
-    mask in .mkv, .avi        FFV1, lossless
+    mask in .mkv              FFV1, lossless
     cutout in .mkv            FFV1 with alpha, lossless
     cutout in .mov            ProRes 4444, lossless alpha channel
-    all views in .webm        VP9; alpha channel of cutouts with a small loss
-    others                    H.264 (MPEG-4 in .avi, and where PyAV has no H.264)
+    others                    H.264 (MPEG-4 where PyAV has no H.264)
     ========================  =====================================================================
 
-    H.264, MPEG-4 and VP9 get an even width and height: the last column or row of an odd frame is repeated once.
-    The first frame is at time 0. ``.avi`` has a constant frame rate only. ``.mkv`` and ``.webm`` round times to
-    milliseconds. Equal frames give equal bytes.
+    H.264 and MPEG-4 get an even width and height: the last column or row of an odd frame is repeated once.
+    The first frame is at time 0. ``.mkv`` rounds times to milliseconds. Equal frames give equal bytes.
 
     The file grows as ``NAME.partial.EXT`` and is renamed at the end. With a `checkpoint` before the first frame it
     grows as ``NAME.EXT.partial``, which is no video until the end, with up to 250 lossless frames beside it: a resumed
@@ -67,7 +65,7 @@ class VideoSink(Sink):
         Frames per second for the header, and for frames without a time; 25 if unknown.
     audio_from : path, optional
         A file whose sound is written from the first frame to the last; `Frame.time` is relative to its first picture.
-        A warning is logged if the container cannot hold the sound.
+        It is copied; a warning is logged if the container cannot hold its codec.
 
     Raises
     ------
@@ -93,13 +91,10 @@ class VideoSink(Sink):
         *,
         audio_from: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = path_with_ending(path, "a video file", tuple(FORMATS))
         self.partial_path = playable_name(self.path)
-        ending = self.path.suffix.lower()
-        if ending not in FORMATS:
-            raise ParameterError(f"a video file must end in {', '.join(FORMATS)}, got '{self.path}'")
         self._view = get_view(view)
-        self._encoding = choose_encoding(view, ending)
+        self._encoding = choose_encoding(view, self.path.suffix.lower())
         self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or DEFAULT_FPS
         self._audio_from = None if audio_from is None else Path(audio_from)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
@@ -204,7 +199,7 @@ class VideoSink(Sink):
 
     def _new_journal(self) -> Journal:
         self._journal = Journal(self.path)
-        if not self._encoding.is_intra:
+        if self._encoding.codec not in INTRA:
             self._frames = SegmentFrames(self.path, self._encoding.pixels)
         return self._journal
 
@@ -275,5 +270,6 @@ class Clock:
         time = frame.time if frame.time is not None else float(frame.index / self._fps)
         if self.first is None:
             self.first = time
-        self.last = max(round((time - self.first) * float(self._ticks)), self.last + 1)
+        wanted = (time - self.first) * float(self._ticks)
+        self.last = max(round(wanted), self.last + 1)
         return self.last

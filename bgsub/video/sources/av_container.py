@@ -1,21 +1,25 @@
-"""Video files, pipes and network streams opened with PyAV, and their frames as arrays."""
+"""Video files, pipes and network streams opened with PyAV: frames as arrays, cut ends, shortcuts to later frames."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO
 
-import av
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.video.sources.base import logger, rate_as_fraction
+from bgsub.video._pyav import av
+from bgsub.video.sources.base import rate_as_fraction
+from bgsub.video.timecode import Timecode
 
 # FFmpeg's readers of videos. Readers of playlists (HLS, DASH, concat, SDP) are left out, because a playlist makes
 # FFmpeg open any other file or address, and FFmpeg chooses the reader by the first bytes of a file.
@@ -35,30 +39,20 @@ FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 # lost.
 _ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffyuv", "mjpeg", "prores"})
 
-# More frames than a decoder holds back: one for each thread and 16 to put them in order.
-_HELD_BACK = 512
-
 # Counter-clockwise quarter turns, as PyAV counts degrees, to OpenCV's names.
 _TURNS = {1: cv2.ROTATE_90_COUNTERCLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_CLOCKWISE}
-# Output formats of hardware decoders, and the software formats with the same values: swscale interpolates the chroma of
-# the two differently.
-_PLANAR = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
 
 
-class Container:
-    """An open video file or stream.
+class Container(AbstractContextManager["Container"]):
+    """An open video file or stream: a path, an address, or an object with `read`; `options` are those of `av.open`.
 
-    `source` is a path, an address, or an object with `read`; `options` are those of `av.open`. With `threads` several
-    frames are decoded at once, where lost frames can be counted. `hardware` is the kind of a hardware decoder, such as
-    ``"cuda"``. `broken` says whether the stream ended within a packet. Raises SourceError without a video, and the
-    errors of `av.open`.
+    With `threads` several frames are decoded at once, where lost frames can be counted. SourceError without a video,
+    and the errors of `av.open`.
     """
 
-    def __init__(self, source: Any, *, threads: bool = True, hardware: str | None = None, **options: Any) -> None:
+    def __init__(self, source: Any, *, threads: bool = True, **options: Any) -> None:
         self.broken = False
         self._lock, self._closed = threading.Lock(), False
-        if hardware is not None:
-            options["hwaccel"] = av.codec.hwaccel.HWAccel(hardware, allow_software_fallback=False)
         options.setdefault("options", {"format_whitelist": FORMATS})
         # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
         source = str(source.absolute()) if isinstance(source, Path) else source
@@ -69,7 +63,7 @@ class Container:
             raise SourceError("no video in it")
         self.stream: Any = stream
         self.one_frame_per_packet = stream.codec_context.codec.canonical_name in _ONE_FRAME_PER_PACKET
-        self.threads = threads and hardware is None and self.one_frame_per_packet
+        self.threads = threads and self.one_frame_per_packet
         stream.thread_type = "AUTO" if self.threads else "SLICE"
 
     @property
@@ -110,20 +104,10 @@ class Container:
 
     def frames(self) -> Iterator[Any]:
         """Yield the frames in display order, None for one that cannot be decoded; errors as `packets`."""
-        sent: deque[int] = deque(maxlen=_HELD_BACK)
-        last: int | None = None
         for packet in self.packets():
-            flush = packet.size == 0 and packet.dts is None
-            if packet.pts is not None and not packet.is_discard:
-                sent.append(packet.pts)
-            for frame in self.decode(packet):
-                last = last if frame is None else frame.pts
-                yield frame
-            if flush:
+            yield from self.decode(packet)
+            if packet.size == 0 and packet.dts is None:
                 break
-        if self.threads and last is not None:
-            # At the first damage PyAV does not fetch the frames that the decoder still holds.
-            yield from [None for stamp in sent if stamp > last]
 
     def decode(self, packet: Any) -> list[Any]:
         """Return the frames that are complete with a packet, None for one that cannot be decoded."""
@@ -140,9 +124,6 @@ class Container:
         with self._lock:
             self._closed = True
             self.container.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
@@ -170,19 +151,6 @@ def first_video(container: Any) -> Any:
     return next((stream for stream in container.streams.video if not stream.disposition & cover), None)
 
 
-def working_hardware(path: Path, name: str) -> str | None:
-    """Return the kind of a hardware decoder that decodes the file; without one, log a warning and return None."""
-    kinds = list(av.codec.hwaccel.hwdevices_available())
-    for kind in kinds:
-        # RuntimeError or NotImplementedError if the hardware decoder does not work.
-        with suppress(av.error.FFmpegError, OSError, RuntimeError), Container(path, hardware=kind) as container:
-            if container.stream.codec_context.is_hwaccel and next(container.frames(), None) is not None:
-                return kind
-    tried = f"tried {', '.join(kinds)}" if kinds else "this FFmpeg has none"
-    logger.warning("no hardware decoder works for %s (%s): it is decoded in software", name, tried)
-    return None
-
-
 def display_size(frame: Any) -> tuple[int, int]:
     """Return the width and height of a frame after its rotation."""
     return (frame.height, frame.width) if _quarter_turns(frame) % 2 else (frame.width, frame.height)
@@ -207,10 +175,98 @@ class Converter:
     def __call__(self, frame: Any) -> np.ndarray:
         """Return the pixels of a frame."""
         name = frame.format.name
-        if name in _PLANAR:
-            frame = self._reformatter.reformat(frame, format=_PLANAR[name])
         is_grey = name.startswith("gray") and not self._colour
         target = "bgr24" if not is_grey else "gray" if name == "gray" else "gray16le"
         image = self._reformatter.reformat(frame, format=target, interpolation="BICUBIC").to_ndarray()
         turns = _quarter_turns(frame)
         return cv2.rotate(image, _TURNS[turns]) if turns else image
+
+
+# Decoders reorder at most 16 frames.
+_REORDER = 32
+_EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
+
+
+def signature(path: Path) -> tuple[object, ...]:
+    """Return facts that are equal in files whose packets can follow each other in one file."""
+    with open_video(path) as container:
+        video = container.stream.codec_context
+        facts: list[object] = [video.name, video.width, video.height, video.pix_fmt, video.extradata]
+        for stream in container.container.streams.audio[:1]:
+            sound = stream.codec_context
+            facts += [sound.name, sound.sample_rate, sound.layout.name, sound.extradata]
+        return tuple(facts)
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """A keyframe from which a later frame can be decoded, for files with one frame per packet."""
+
+    seek: int  # time stamp of the keyframe
+    stamps: list[int]  # ordered time stamps of all frames up to the target and some more
+    target: int  # index of the wanted frame
+
+    @cached_property
+    def keyframe(self) -> int:
+        """Index of the keyframe."""
+        return bisect_left(self.stamps, self.seek)
+
+    def index(self, stamp: int) -> int | None:
+        """Return the index of the frame with a time stamp; None if unknown."""
+        place = bisect_left(self.stamps, stamp)
+        return place if place < len(self.stamps) and self.stamps[place] == stamp else None
+
+
+def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut | None:
+    """Return a shortcut to the first frame at or after `start`; None if there is no safe one.
+
+    It starts at the second keyframe before the frame: with one whole group of pictures in between, the frames are the
+    same as from the start, also with gradual refresh. Reads the file up to the frame, without decoding it.
+    """
+    with open_video(path) as container:
+        if not container.one_frame_per_packet:
+            return None
+        stamps: list[int] = []
+        keyframes: list[int] = []
+        for packet in container.packets():
+            if packet.dts is None and packet.size == 0:
+                break
+            if packet.pts is None or packet.is_discard or packet.is_corrupt:
+                return None
+            stamps.append(packet.pts)
+            if packet.is_keyframe:
+                keyframes.append(packet.pts)
+            # Matroska has no decoding time for the first packets of a file with B-frames.
+            count = len(stamps) - _REORDER
+            if packet.dts is None or count <= (start.frame or 0):
+                continue
+            if start.frame is not None or (packet.dts - stamps[0]) * time_base > start.amount + 1:
+                break
+    stamps.sort()
+    if not stamps or len(set(stamps)) < len(stamps):
+        return None
+    wanted = start.frame
+    if wanted is None:
+        wanted = bisect_left(stamps, stamps[0] + (start.amount - Fraction(1, 10**6)) / time_base)
+    target = min(wanted, len(stamps) - 1)  # for a start after the end, the message needs the last frame
+    before = sorted(key for key in keyframes if key <= stamps[target])
+    return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
+
+
+def is_cut(path: Path) -> bool:
+    """Return whether bytes are missing at the end of a Matroska file, which FFmpeg does not report; else False."""
+    with path.open("rb") as file:
+        if file.read(4) != _EBML:
+            return False
+        file.seek(_matroska_number(file) or 0, os.SEEK_CUR)
+        length = _matroska_number(file) if file.read(4) == _SEGMENT else None
+        return length is not None and file.tell() + length > path.stat().st_size
+
+
+def _matroska_number(file: BinaryIO) -> int | None:
+    """Read a number whose leading zero bits give its length; None for all ones, which means unknown."""
+    first = file.read(1)[0:1] or b"\0"
+    more = 8 - first[0].bit_length()
+    unknown = (1 << 7 * (more + 1)) - 1
+    value = int.from_bytes(first + file.read(more), "big") & unknown
+    return None if value == unknown else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -44,8 +44,6 @@ class Frame:
         The pixels, blue first.
     received : float or None
         Arrival time of a camera's frame, in seconds on the clock `time.monotonic`.
-    file : str or None
-        Name of the image file (``"in000123.jpg"``), or its path if the files are in several folders.
     """
 
     index: int
@@ -53,7 +51,6 @@ class Frame:
     time: float | None
     image: np.ndarray
     received: float | None = None
-    file: str | None = None
 
     @property
     def arrived(self) -> datetime | None:
@@ -117,6 +114,8 @@ class FrameSource(ABC):
     ----------
     live : bool
         Whether frames arrive in real time, such as from a camera.
+    restartable : bool
+        Whether each iteration reads the same frames from the start, as from a file.
     numbered : bool
         Whether the frames are image files, whose numbers the outputs keep.
     has_audio : bool
@@ -152,10 +151,12 @@ class FrameSource(ABC):
     """
 
     live: bool = False
+    restartable: bool = False
     numbered: bool = False
     has_audio: bool = False
     path: Path | None = None
     files: Sequence[FilePart] = ()
+    _own_fps: Fraction | None = None  # frames per second of the input itself
 
     def __init__(self, name: str, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if on_error not in ("stop", "skip"):
@@ -175,8 +176,8 @@ class FrameSource(ABC):
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames per second; None if unknown."""
-        return self._given_fps
+        """Frames per second: the given ones, or those of the input; None if unknown."""
+        return self._given_fps or self._own_fps
 
     @property
     @abstractmethod
@@ -192,11 +193,6 @@ class FrameSource(ABC):
     def duration(self) -> float | None:
         """Seconds from the first frame to the end of the last, an estimate like `length`; None if unknown."""
         return None if self.length is None or not self.fps else float(self.length / self.fps)
-
-    @property
-    def is_variable_rate(self) -> bool:
-        """Whether the frame rate varies."""
-        return False
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -254,6 +250,23 @@ class FrameSource(ABC):
                 these, those = _described(frame.image), _described(first)
                 self._unreadable(f"frame {frame.name} of {self.name} is {these}, those before are {those}")
 
+    def ahead(self) -> Iterator[Frame]:
+        """Yield the frames as `alike`, before they are read again: warnings of this thread are not logged meanwhile."""
+        frames, thread = self.alike(self), threading.get_ident()
+
+        def is_of_others(record: logging.LogRecord) -> bool:
+            return record.thread != thread
+
+        while True:
+            logger.addFilter(is_of_others)
+            try:
+                frame = next(frames, None)
+            finally:
+                logger.removeFilter(is_of_others)
+            if frame is None:
+                return
+            yield frame
+
     def cancel(self) -> None:  # noqa: B027 - only live sources wait
         """End a wait for the next frame, from any thread; a live source yields no frame after that."""
 
@@ -264,9 +277,7 @@ class FrameSource(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _unreadable(self, message: str, count: int = 1) -> None:

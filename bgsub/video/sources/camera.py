@@ -6,10 +6,8 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
-
-import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
@@ -22,27 +20,17 @@ from bgsub.video.sources.camera_connection import Camera, Capture, growing_waits
 _STOP_PATIENCE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """One frame of a camera."""
-
-    index: int  # number of the frame, from 0; failed reads count
-    received: float  # time of arrival on the clock `time.monotonic`, in seconds
-    image: np.ndarray  # (h, w, 3), uint8: blue first
-    failures: int  # failed reads so far
-
-
 class Grabber:
-    """A thread that reads a camera as fast as it sends, and reconnects when it is lost.
+    """A thread that reads a camera as fast as it sends, so that no frames queue, and reconnects when it is lost.
 
-    So frames do not queue in the buffers of driver, FFmpeg or network. `capture` is the first connection; the thread
-    releases it. Reconnecting takes up to `patience` seconds, with at most `max_wait` seconds between two attempts.
+    It takes over the first connection, `capture`. Reconnecting takes up to `patience` seconds, in steps of `max_wait`.
     """
 
     def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
         self._camera, self._capture = camera, capture
         self._patience, self._max_wait = patience, max_wait
-        self.pictures: Channel[Picture] = Channel(1, drop_oldest=True)  # ends with the camera
+        # Frames, each with the failed reads so far; ends with the camera.
+        self.pictures: Channel[tuple[Frame, int]] = Channel(1, drop_oldest=True)
         self.reconnections = 0
         self.count = 0  # frames so far, with unreadable ones
         self._failures = 0
@@ -93,7 +81,8 @@ class Grabber:
         self._last = time.monotonic()
         self._failures += failures
         self.count += failures + 1
-        self.pictures.put(Picture(self.count - 1, self._last, image, self._failures))
+        index = self.count - 1
+        self.pictures.put((Frame(index, number_name(index), None, image, self._last), self._failures))
         return True
 
     def _connect_again(self, reason: str) -> bool:
@@ -134,7 +123,8 @@ class CameraSource(FrameSource):
 
     During iteration, a thread reads every frame on arrival and keeps only the newest one, so that the latency stays at
     one frame. Replaced frames are counted in `dropped` and leave a gap in the numbers. `Frame.time` is the arrival time
-    since the first frame. For a recorded video on the network, whose length is known, no frames are dropped.
+    since the first frame. For a recorded video on the network, whose length is known, no frames are dropped; over HTTP
+    it must be readable from front to back (of MP4, one whose index is in front).
 
     After a lost connection the source reconnects after 0.5, 1, 2, ... seconds. If the camera does not come back, the
     iteration ends with a warning; `SourceError` is raised if it never sent a frame. If it comes back with another frame
@@ -157,8 +147,6 @@ class CameraSource(FrameSource):
         a lost network camera is tried for ever, a lost local camera not at all, and a missing camera once.
     max_wait : float
         Maximum seconds between two attempts.
-    threads : int
-        Threads that decode a network stream. Each further thread delays H.264 and H.265 by one frame; 4K may need it.
 
     Attributes
     ----------
@@ -179,13 +167,13 @@ class CameraSource(FrameSource):
 
     Examples
     --------
-    >>> from bgsub.live import LoopbackCamera  # in the place of a camera
     >>> from bgsub.video import CameraSource
-    >>> with LoopbackCamera() as camera, CameraSource(camera.address, fps=25) as source:
+    >>> with CameraSource("rtsp://gate/stream") as source:  # doctest: +SKIP
     ...     frame = next(iter(source))
-    >>> frame.image.shape, frame.arrived is not None
-    ((240, 320, 3), True)
     """
+
+    size: tuple[int, int] = (0, 0)
+    length: int | None = None  # known for a recorded video on the network
 
     def __init__(
         self,
@@ -197,7 +185,6 @@ class CameraSource(FrameSource):
         fps: float | Fraction | None = None,
         reconnect: bool | float | None = None,
         max_wait: float = 30.0,
-        threads: int = 1,
     ) -> None:
         device = parse_camera(camera)
         local = isinstance(device, int)
@@ -210,29 +197,13 @@ class CameraSource(FrameSource):
         self._patience = float(patience) if not isinstance(patience, bool) else math.inf if patience else 0.0
         if not self._patience >= 0:
             raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
-        if threads < 1:
-            raise ParameterError(f"threads must be at least 1, got {threads!r}")
         self._max_wait = max_wait
-        self._camera = Camera(device, name, open_timeout, read_timeout, threads)
+        self._camera = Camera(device, name, open_timeout, read_timeout)
         # By default, a wrong address is an error at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
-        self._size, self._camera_fps, self._length = self._capture.size, self._capture.fps, self._capture.length
+        self.size, self._own_fps, self.length = self._capture.size, self._capture.fps, self._capture.length
         self.live = self.length is None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self._size
-
-    @property
-    def fps(self) -> Fraction | None:
-        """Frames per second of the camera (FFmpeg guesses it for MJPEG); None if unknown."""
-        return self._given_fps or self._camera_fps
-
-    @property
-    def length(self) -> int | None:
-        """Number of frames of a recorded video on the network; None for a camera."""
-        return self._length
 
     @property
     def dropped(self) -> int:
@@ -265,23 +236,24 @@ class CameraSource(FrameSource):
         if self._grabber is None:
             self._grabber = Grabber(self._camera, self._capture, self._patience, self._max_wait)
         grabber, start, failures = self._grabber, None, 0
-        seen = self._size
-        for picture in grabber.pictures:
-            lost, failures = picture.failures - failures, picture.failures
+        seen = self.size
+        for frame, failed in grabber.pictures:
+            lost, failures = failed - failures, failed
+            assert frame.received is not None
             if start is None:
                 # The camera may have reported another size, such as before a rotation.
-                start = picture.received
-                seen = self._size = picture.image.shape[1::-1]
+                start = frame.received
+                seen = self.size = frame.image.shape[1::-1]
             if lost:
-                self._unreadable(f"frame {picture.index - lost} of {self.name} cannot be read", lost)
-            came, image = picture.image.shape[1::-1], picture.image
+                self._unreadable(f"frame {frame.index - lost} of {self.name} cannot be read", lost)
+            came, image = frame.image.shape[1::-1], frame.image
             if came != seen:
                 what = f"the frames of {self.name} are {came[0]}x{came[1]} now"
-                logger.warning("%s; they are resized to %dx%d, the size at the start", what, *self._size)
-            if came != self._size:
-                image = cv2.resize(image, self._size, interpolation=cv2.INTER_AREA)
+                logger.warning("%s; they are resized to %dx%d, the size at the start", what, *self.size)
+            if came != self.size:
+                image = cv2.resize(image, self.size, interpolation=cv2.INTER_AREA)
             seen = came
-            yield Frame(picture.index, number_name(picture.index), picture.received - start, image, picture.received)
+            yield replace(frame, time=frame.received - start, image=image)
         if start is None and not self._closed:
             raise SourceError(f"{self.name} sends no frame")
         if not self._closed:

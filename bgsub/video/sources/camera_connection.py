@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import av
 import numpy as np
 
-from bgsub._opencv import cv2
+from bgsub._opencv import cv2, quiet
 from bgsub.errors import SourceError
-from bgsub.video._quiet import quiet
+from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
@@ -67,7 +66,7 @@ class LocalCapture:
 class NetworkCapture:
     """A camera, or a video, behind an address."""
 
-    def __init__(self, address: str, open_timeout: float, read_timeout: float, threads: int) -> None:
+    def __init__(self, address: str, open_timeout: float, read_timeout: float) -> None:
         self._read_timeout = read_timeout
         scheme, _, path = address.partition("?")[0].partition("://")
         options = dict(_NETWORK_OPTIONS)
@@ -84,9 +83,7 @@ class NetworkCapture:
                 self._stream.close()
             raise
         video = self._container.stream
-        if threads > 1:
-            video.thread_type = "AUTO"
-        video.codec_context.thread_count = threads
+        video.codec_context.thread_count = 1  # each further thread delays H.264 and H.265 by one frame
         self.size = video.codec_context.width, video.codec_context.height
         self.fps = rate_as_fraction(float(video.guessed_rate or 0))
         seconds = self._container.seconds
@@ -137,7 +134,6 @@ class Camera:
     name: str  # for messages; without a password
     open_timeout: float  # seconds for a network address to answer, and for its next frame
     read_timeout: float
-    threads: int = 1  # threads that decode a network stream
 
     @property
     def local(self) -> bool:
@@ -164,7 +160,7 @@ class Camera:
     def _open(self) -> Capture:
         if isinstance(self.device, int):
             return LocalCapture(self.device)
-        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.threads)
+        return NetworkCapture(self.device, self.open_timeout, self.read_timeout)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""

@@ -17,14 +17,12 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 _MOST_BYTES = 64 << 20  # for one frame
-_PIECE = 1 << 20  # bytes read at once to skip data
-_KEPT = 1 << 16  # bytes that FFmpeg may read again, to find the end of a part without a length
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # characters that are not quoted in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
 
 class HttpStream(io.BufferedIOBase):
-    """A file-like object that reads from an http or https address, without redirects to other hosts.
+    """A file-like object that reads from an http or https address, front to back, without redirects to other hosts.
 
     The answer and all reads must come within `timeout` seconds until `renew` is called. `excess` says why the stream
     ended if the camera sent too much. OSError if there is no answer.
@@ -35,14 +33,9 @@ class HttpStream(io.BufferedIOBase):
         self.renew(timeout)
         parts = urlsplit(address)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=quote(parts.path, _HARMLESS))
-        self._address = urlunsplit(bare._replace(query=quote(parts.query, _HARMLESS), fragment=""))
-        self._opener = urllib.request.build_opener(
-            _SameHost, *_connecting(self), *_authenticating(parts, self._address)
-        )
-        self._position = self._wanted = 0  # of the next byte from the network, and of the next to return
-        self._recent = b""
-        self._answer: Any = None
-        self._ask()
+        address = urlunsplit(bare._replace(query=quote(parts.query, _HARMLESS), fragment=""))
+        opener = urllib.request.build_opener(_SameHost, *_connecting(self), *_authenticating(parts, address))
+        self._answer = self._ask(address, opener)
 
     def renew(self, timeout: float) -> None:
         """Start the limits of time and bytes again, for the next frame."""
@@ -50,72 +43,29 @@ class HttpStream(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end or after an error."""
-        back = self._position - self._wanted
-        if 0 < back <= len(self._recent):
-            data = self._recent[-back:][: None if size is None or size < 0 else size]
-            self._wanted += len(data)
-            return data
         try:
-            if back:
-                self._ask()
-            data = self._answer.read1(size)
+            return self._answer.read1(size)
         except (OSError, ValueError, http.client.HTTPException):
             return b""
-        self._position = self._wanted = self._wanted + len(data)
-        self._recent = (self._recent + data)[-_KEPT:]
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position, without a known length only a little back; return -1 where FFmpeg cannot go."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self._length}.get(whence)
-        if start is None:
-            return -1
-        first, last = (
-            (0, self._length) if self._length is not None else (self._position - len(self._recent), self._position)
-        )
-        if not first <= start + offset <= last:
-            return -1
-        self._wanted = start + offset
-        return self._wanted
 
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._wanted
-
     def close(self) -> None:
         """End the connection."""
-        if self._answer is not None:
-            self._answer.close()
+        self._answer.close()
         super().close()
 
-    def _ask(self) -> None:
-        """Send a request for the bytes from the wanted position on."""
-        if self._answer is not None:
-            self._answer.close()
-        place = {"Range": f"bytes={self._wanted}-"} if self._wanted else {}
-        request = urllib.request.Request(self._address, headers={**_AGENT, **place})
+    def _ask(self, address: str, opener: urllib.request.OpenerDirector) -> Any:
+        """Send the request; return the answer."""
+        request = urllib.request.Request(address, headers=_AGENT)
         try:
-            self._answer = self._opener.open(request, timeout=max(self._end - time.monotonic(), 0.001))
+            return opener.open(request, timeout=max(self._end - time.monotonic(), 0.001))
         except HTTPError as error:
             error.close()
             raise
         except (http.client.HTTPException, ValueError) as error:
             raise OSError(f"no answer of HTTP: {error}") from None
-        if not self._wanted:
-            length = self._answer.headers.get("Content-Length", "")
-            self._length = int(length) if length.isascii() and length.isdigit() else None
-        elif self._answer.status != http.client.PARTIAL_CONTENT:  # the whole file again: skip its beginning
-            left = self._left
-            for _ in range(self._wanted // _PIECE):
-                self._answer.read(_PIECE)
-                self._left = left
-            self._answer.read(self._wanted % _PIECE)
-        self._position, self._recent = self._wanted, b""
 
     def spend(self, connection: socket.socket, read: Any, buffer: memoryview) -> int | None:
         """Read from the network within the limits of time and bytes."""

@@ -6,17 +6,17 @@ import glob
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from bgsub._opencv import cv2
+from bgsub._opencv import cv2, quiet
 from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.memory import check_memory, is_lack_of_memory
-from bgsub.video._quiet import quiet
+from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.sources.base import Frame, FrameSource, number_name, without_alpha
 from bgsub.video.timecode import Part
 
@@ -53,11 +53,9 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        try:
+        with os_errors_as(SourceError, f"folder '{text}' cannot be read"):
             found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
-            message += "; bgsub batch takes folders of videos" if found else ""
-        except OSError as error:
-            raise SourceError(f"folder '{text}' cannot be read: {error.strerror or error}") from None
+        message += "; bgsub batch takes folders of videos" if found else ""
     elif is_pattern(text):
         found, message = matches(text), f"no image matches '{text}'"
     else:
@@ -93,10 +91,8 @@ def read_image(path: Path) -> np.ndarray:
 
     SourceError if it is damaged or too large for OpenCV, ParameterError if it is too large for the memory.
     """
-    try:
+    with os_errors_as(SourceError, f"image '{path}' cannot be read"):
         data = np.frombuffer(path.read_bytes(), np.uint8)
-    except OSError as error:
-        raise SourceError(f"image '{path}' cannot be read: {error.strerror or error}") from None
     header = _png_header(data[:_HEAD].tobytes())
     if header is not None:  # of the common formats, only PNG can compress gigabytes to a megabyte
         width, height, size = header
@@ -142,35 +138,29 @@ class ImageSequenceSource(FrameSource):
     ['in000000', 'in000001']
     """
 
-    numbered = True
+    restartable = numbered = True
+    length: int = 0
 
     def __init__(self, paths: Paths, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if isinstance(paths, (str, os.PathLike)):
             super().__init__(f"images '{os.fspath(paths)}'", on_error, fps)
             self._paths = find_images(paths)
         else:
-            self._paths = _as_paths(paths)
+            for path in paths:
+                if not isinstance(path, (str, os.PathLike)):
+                    raise ParameterError(
+                        f"a list of images needs paths, got {type(path).__name__}; pass frames as one array"
+                    )
+            self._paths = [Path(path) for path in paths]
+            if not self._paths:
+                raise SourceError("the list of images is empty")
             super().__init__(f"list of {len(self._paths)} images", on_error, fps)
         self.path = self._paths[0].parent
-        self._together = len({path.parent for path in self._paths}) == 1
-        self._size: tuple[int, int] | None = None
+        self.length = len(self._paths)
 
-    @property
+    @cached_property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels of the first image that can be read."""
-        if self._size is None:
-            self._size = self._first_size()
-        return self._size
-
-    @property
-    def length(self) -> int:
-        return len(self._paths)
-
-    def _first_size(self) -> tuple[int, int]:
-        if self.on_error == "stop":
-            with suppress(OSError), self._paths[0].open("rb") as file:
-                if header := _png_header(file.read(_HEAD)):
-                    return header[:2]
         for path in self._paths:
             try:
                 height, width = read_image(path).shape[:2]
@@ -193,21 +183,9 @@ class ImageSequenceSource(FrameSource):
                 self._unreadable(str(error))
                 continue
             read += 1
-            file = path.name if self._together else path.as_posix()
-            yield Frame(index, path.stem, time, image, file=file)
+            yield Frame(index, path.stem, time, image)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
-
-
-def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    result = []
-    for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
-            raise ParameterError(f"a list of images needs paths, got {type(path).__name__}; pass frames as one array")
-        result.append(Path(path))
-    if not result:
-        raise SourceError("the list of images is empty")
-    return result
 
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -248,6 +226,10 @@ class ArraySource(FrameSource):
     [0.0, 0.04, 0.08]
     """
 
+    restartable = True
+    size: tuple[int, int] = (0, 0)
+    length: int = 0
+
     def __init__(self, array: np.ndarray, *, fps: float | Fraction | None = None) -> None:
         super().__init__("array", fps=fps)
         array = np.asarray(array)
@@ -256,15 +238,7 @@ class ArraySource(FrameSource):
             raise ParameterError(f"array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got {array.shape}")
         if array.dtype not in (np.uint8, np.uint16) and not np.issubdtype(array.dtype, np.floating):
             raise ParameterError(f"array must be uint8, uint16 or floating, got {array.dtype}")
-        self._array = array
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self._array.shape[2], self._array.shape[1]
-
-    @property
-    def length(self) -> int:
-        return len(self._array)
+        self._array, self.size, self.length = array, (array.shape[2], array.shape[1]), len(array)
 
     def _frames(self) -> Iterator[Frame]:
         for index, image in enumerate(self._array):

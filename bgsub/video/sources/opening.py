@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -15,22 +15,11 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
-from bgsub.video.sources.file_series import FileSeries
-from bgsub.video.sources.images import ArraySource, ImageSequenceSource, Paths, is_image, is_pattern, matches
-from bgsub.video.sources.pipes import (
-    STANDARD,
-    Pipe,
-    RawFormat,
-    RawSource,
-    VideoPipeSource,
-    is_pipe,
-    standard_input_file,
-)
+from bgsub.video.sources.images import ArraySource, ImageSequenceSource, is_image, is_pattern, matches
+from bgsub.video.sources.pipes import STANDARD, Pipe, PipeSource, is_pipe
 from bgsub.video.sources.selection import SelectedSource
-from bgsub.video.sources.video_file import VideoFileSource
+from bgsub.video.sources.video_file import FileSeries, VideoFileSource
 from bgsub.video.timecode import ALL, Place, Selection
-
-BACKENDS = ("auto", "hardware")
 
 SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
 
@@ -40,12 +29,10 @@ def open_source(
     *,
     on_error: str | None = None,
     fps: float | Fraction | None = None,
-    backend: str = "auto",
     start: Place | None = None,
     end: Place | None = None,
     duration: Place | None = None,
     every: int = 1,
-    raw: str | None = None,
     reconnect: bool | float | None = None,
     open_timeout: float = 10.0,
     read_timeout: float = 10.0,
@@ -63,16 +50,11 @@ def open_source(
         At a frame that cannot be read, raise `SourceError` (default), or log and skip it (default for cameras).
     fps : float or Fraction, optional
         Frames per second, for images and arrays, or if a video is wrong about it.
-    backend : {"auto", "hardware"}
-        How video files are decoded: in software, or on a hardware decoder if one works.
     start, end, duration : str, int, float or Timecode, optional
         The part to read: an int or digits are a frame number from 0, ``12.5``, ``"12s"`` and ``"1:02:03.5"`` are
         times; a `duration` is a number of frames or seconds, and cannot be used together with `end`.
     every : int
         Read only the first of each `every` frames.
-    raw : str, optional
-        Format of a pipe or file with raw frames, such as ``"640x480:bgr24@25"``: size, pixel format (bgr24, rgb24,
-        gray, gray16le) and, if known, frame rate.
     reconnect, open_timeout, read_timeout : optional
         Reconnection and timeouts of a camera, see `CameraSource`; other sources ignore them.
 
@@ -96,38 +78,26 @@ def open_source(
     (64, 48) [(25, 1.0), (35, 1.4), (45, 1.8), (55, 2.2)]
     """
     selection = Selection.parse(start, end, duration, every)  # check it before anything is opened
-    if backend not in BACKENDS:
-        raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
     options: dict[str, Any] = {"on_error": on_error or "stop", "fps": fps}
-    video = partial(VideoFileSource, **options, hardware=backend == "hardware")
-    images = partial(ImageSequenceSource, **options)
-    camera = partial(
-        CameraSource,
-        open_timeout=open_timeout,
-        read_timeout=read_timeout,
-        on_error=on_error or "skip",
-        fps=fps,
-        reconnect=reconnect,
-    )
+    timeouts = {"open_timeout": open_timeout, "read_timeout": read_timeout}
+    of_camera: dict[str, Any] = {"on_error": on_error or "skip", "fps": fps, "reconnect": reconnect, **timeouts}
     source: FrameSource
-    if raw is not None and (not isinstance(spec, (str, os.PathLike)) or (isinstance(spec, str) and is_camera(spec))):
-        raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
     if isinstance(spec, np.ndarray):
         source = ArraySource(spec, fps=fps)
     elif isinstance(spec, (list, tuple)):
-        source = _open_several(spec, video, images, options["on_error"])
+        source = _open_several(spec, options)
     elif isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
-        source = camera(int(spec))
+        source = CameraSource(int(spec), **of_camera)
     elif not isinstance(spec, (str, os.PathLike)):
         raise ParameterError(
             f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
         )
     elif isinstance(spec, str) and is_camera(spec):
-        source = camera(spec)
-    elif raw is not None or is_pipe(spec):
-        source = _open_pipe(spec, raw, options)
+        source = CameraSource(spec, **of_camera)
+    elif is_pipe(spec):
+        source = _open_pipe(spec, options)
     else:
-        source = _open_named(spec, video, images, options["on_error"])
+        source = _open_named(spec, options)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
 
@@ -138,43 +108,33 @@ def check_there(spec: str | os.PathLike[str]) -> None:
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
 
-_Video = Callable[[str | os.PathLike[str]], VideoFileSource]
-_Images = Callable[[Paths], ImageSequenceSource]
-
-
-def _open_named(spec: str | os.PathLike[str], video: _Video, images: _Images, on_error: str) -> FrameSource:
-    if spec == STANDARD:
-        spec = standard_input_file() or spec
+def _open_named(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSource:
     path = Path(spec)
     if _is_video(path):
-        return video(spec)
+        return VideoFileSource(spec, **options)
     check_there(spec)
     files = [] if path.exists() else matches(os.fspath(spec))
     if files and not any(map(is_image, files)):
-        return _open_several(files, video, images, on_error)
-    return images(spec)
+        return _open_several(files, options)
+    return ImageSequenceSource(spec, **options)
 
 
-def _open_several(
-    specs: Sequence[str | os.PathLike[str]], video: _Video, images: _Images, on_error: str
-) -> FrameSource:
+def _open_several(specs: Sequence[str | os.PathLike[str]], options: dict[str, Any]) -> FrameSource:
     paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
     if len(paths) < len(specs) or all(map(is_image, paths)):
-        return images(specs)
+        return ImageSequenceSource(specs, **options)
     for path in paths:
         if not _is_video(path):
             what = "is no video file" if path.exists() else "does not exist"
             raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
-    return FileSeries(paths, video, on_error) if len(paths) > 1 else video(paths[0])
+    return FileSeries(paths, **options) if len(paths) > 1 else VideoFileSource(paths[0], **options)
 
 
-def _open_pipe(spec: str | os.PathLike[str], raw: str | None, options: dict[str, Any]) -> FrameSource:
+def _open_pipe(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSource:
     pipe = Pipe(spec)
     try:
-        if raw is not None:
-            return RawSource(pipe, RawFormat.parse(raw), fps=options["fps"])
         # Ctrl-C does not interrupt FFmpeg while it waits for the header.
-        return in_background(partial(VideoPipeSource, pipe, **options), FrameSource.close)
+        return in_background(partial(PipeSource, pipe, **options), FrameSource.close)
     except BaseException:
         pipe.cancel()
         raise

@@ -18,10 +18,9 @@ def _of_source(name: str, doc: str | None = None) -> Any:
 
 
 class SelectedSource(FrameSource):
-    """A part of the frames of a source, with their indices, names and times in that source.
+    """A part of the frames of a source, which is closed with it, with their indices, names and times in that source.
 
-    The other frames are not converted and, where possible, not decoded. The part of a live source counts from its first
-    frame. Closing it closes the source.
+    The other frames are not converted or, if possible, decoded. A part of a live source counts from its first frame.
     """
 
     def __init__(
@@ -35,10 +34,9 @@ class SelectedSource(FrameSource):
         self._source, self._selection = source, Selection.parse(start, end, duration, every)
         super().__init__(source.name, source.on_error)
         self.live, self.numbered, self.has_audio = source.live, source.numbered, source.has_audio
-        self.path, self.files = source.path, source.files
+        self.path, self.files, self.restartable = source.path, source.files, source.restartable
 
     size = _of_source("size")
-    is_variable_rate = _of_source("is_variable_rate")
     paths = _of_source("paths")
     is_copyable = _of_source("is_copyable")
     is_retimed = _of_source("is_retimed")

@@ -1,19 +1,28 @@
-"""Video files."""
+"""Video files, one or several in a row."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError
-from bgsub.video.sources.av_container import Container, Converter, display_size, open_video, working_hardware
-from bgsub.video.sources.av_packets import Shortcut, find_shortcut, varies
+from bgsub.storage.durable_io import os_errors_as
+from bgsub.video.sources.av_container import (
+    Container,
+    Converter,
+    Shortcut,
+    display_size,
+    find_shortcut,
+    is_cut,
+    open_video,
+    signature,
+)
 from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
-from bgsub.video.sources.file_end import has_counted_frames, is_cut
 from bgsub.video.timecode import Part, Timecode
 
 # The number of frames in a header is the duration times the frame rate, rounded, or a value that an editor left there.
@@ -40,8 +49,6 @@ class VideoFileSource(FrameSource):
         Whether to stop at an unreadable frame or to skip it.
     fps : float or Fraction, optional
         Frames per second, if the file is wrong about it; times then follow it too.
-    hardware : bool
-        Decode on a hardware decoder; where none works, a warning is logged.
 
     Raises
     ------
@@ -56,17 +63,20 @@ class VideoFileSource(FrameSource):
     (64, 48) 25.0 60 False
     """
 
+    restartable = True
+    size: tuple[int, int] = (0, 0)  # after the rotation
+    length: int | None = None
+
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        on_error: str = "stop",
-        fps: float | Fraction | None = None,
-        hardware: bool = False,
+        self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
     ) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
-        self._check_file()
+        if not self.path.is_file():
+            raise SourceError(f"no such file: '{self.path}'")
+        with os_errors_as(SourceError, f"{self.name} cannot be read"), self.path.open("rb") as file:
+            if not file.read(1):
+                raise SourceError(f"{self.name} is empty")
         self._container: Container | None = None
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
@@ -74,40 +84,15 @@ class VideoFileSource(FrameSource):
         with open_video(self.path, threads=False) as container:
             self._read_header(container)
         self.files = (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
-        self._hardware = working_hardware(self.path, self.name) if hardware else None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of the frames in pixels, after the rotation."""
-        return self._size
-
-    @property
-    def fps(self) -> Fraction | None:
-        """Frames per second in the header, which may be wrong at a variable rate; None if unknown."""
-        return self._given_fps or self._file_fps
-
-    @property
-    def length(self) -> int | None:
-        """Number of frames in the header: an estimate."""
-        return self._length
 
     @property
     def duration(self) -> float | None:
         """Seconds in the header; None if unknown."""
         return self._seconds if self._given_fps is None else super().duration
 
-    @cached_property
-    def is_variable_rate(self) -> bool:
-        """Whether the first 300 time stamps follow no fixed rate; they are read at the first use."""
-        return self._given_fps is None and self._has_varying_stamps
-
-    @cached_property
-    def _has_varying_stamps(self) -> bool:
-        return self._has_stamps and varies(self.path)
-
     @property
     def is_retimed(self) -> bool:
-        return self._given_fps is not None and (self._given_fps != self._file_fps or self._has_varying_stamps)
+        return self._given_fps not in (None, self._own_fps)
 
     @property
     def is_copyable(self) -> bool:
@@ -118,37 +103,26 @@ class VideoFileSource(FrameSource):
         if self._container is not None:
             self._container.close()
 
-    def _check_file(self) -> None:
-        if not self.path.is_file():
-            raise SourceError(f"no such file: '{self.path}'")
-        try:
-            with self.path.open("rb") as file:
-                empty = not file.read(1)
-        except OSError as error:
-            raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
-        if empty:
-            raise SourceError(f"{self.name} is empty")
-
     def _read_header(self, container: Container) -> None:
         """Read the header, and the time stamp and rotation of the first good frame."""
         stream = container.stream
         self._time_base: Fraction = stream.time_base
         self.has_audio, self._has_stamps = bool(container.container.streams.audio), container.has_stamps
-        self._size = (stream.codec_context.width, stream.codec_context.height)
-        self._file_fps = container.fps
+        self.size = (stream.codec_context.width, stream.codec_context.height)
+        self._own_fps = container.fps
         self._seconds = container.seconds
-        self._length = stream.frames or None
-        if self._seconds and self._file_fps:
+        self.length, self._counted = stream.frames or None, bool(stream.frames)
+        if self._seconds and self._own_fps:
             # An edit list may leave out some of the frames in the file.
-            estimate = int(self._seconds * self._file_fps + Fraction(1, 2))
-            self._length = min(self._length or estimate, estimate)
+            estimate = int(self._seconds * self._own_fps + Fraction(1, 2))
+            self.length = min(self.length or estimate, estimate)
         for number, frame in zip(range(_PROBED), container.frames(), strict=False):
             if frame is not None:
                 begin = stream.start_time
                 self._first_stamp = frame.pts if number == 0 or begin is None else begin
                 if begin is not None and self._first_stamp is not None:
                     self._lead = max(float((self._first_stamp - begin) * self._time_base), 0.0)
-                self._size = display_size(frame)
+                self.size = display_size(frame)
                 return
 
     def _frames(self) -> Iterator[Frame]:
@@ -229,10 +203,7 @@ class VideoFileSource(FrameSource):
     def _open(self, threads: bool) -> Container:
         if self._container is not None:
             self._container.close()
-        hardware = self._hardware
-        self._container = (
-            open_video(self.path, threads) if hardware is None else Container(self.path, hardware=hardware)
-        )
+        self._container = open_video(self.path, threads)
         return self._container
 
     def _seconds_at(self, index: int, frame: Any) -> float:
@@ -243,17 +214,84 @@ class VideoFileSource(FrameSource):
 
     def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
         """Raise or log that a file ended too early; only log if no bytes are missing and its length is an estimate."""
-        counted = has_counted_frames(self.path)
-        missing = is_cut(self.path) and not (counted and count >= (self._length or 0))  # of an index, perhaps
+        cut = is_cut(self.path) or (self._container is not None and self._container.broken)
+        missing = cut and not (self._counted and count >= (self.length or 0))  # of an index, perhaps
         far = damaged
-        if self._length is not None and self._file_fps is not None:
+        if self.length is not None and self._own_fps is not None:
             # At a variable rate the count is far too low.
-            reached = max(count, seconds * float(self._file_fps) + 1)
-            far = far or self._length - reached > max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
+            reached = max(count, seconds * float(self._own_fps) + 1)
+            far = far or self.length - reached > max(_SLACK_FRAMES, _SLACK_SHARE * self.length)
         if not (missing or far):
             return
-        whole = f" of {(self._length or 0) / float(self._file_fps or 1):.1f} s" if far else ""
+        whole = f" of {(self.length or 0) / float(self._own_fps or 1):.1f} s" if far else ""
         message = f"{self.name} is cut short: it ends at {seconds:.1f} s{whole}, after {count} frames"
-        if self.on_error == "stop" and (missing or counted):
+        if self.on_error == "stop" and (missing or self._counted):
             raise CutShortError(f"{message} (--on-error skip takes it as it is)")
         logger.warning("%s", message)
+
+
+class FileSeries(FrameSource):
+    """Consecutive video files of one camera as one source, whose frame numbers and times continue from file to file.
+
+    All headers are read at the start, so that a missing file or another frame size is an error at once.
+    """
+
+    restartable = True
+    size: tuple[int, int] = (0, 0)
+    length: int | None = None
+    duration: float | None = None
+
+    def __init__(self, paths: Sequence[Path], *, on_error: str, fps: float | Fraction | None) -> None:
+        super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
+        self._open_file = partial(VideoFileSource, on_error=on_error, fps=fps)
+        self._members = list(self._headers(paths))  # closed; for their headers
+        if not self._members:
+            raise SourceError(f"none of {self.name} can be read")
+        self.size, self._own_fps = self._members[0].size, self._members[0].fps
+        for file in self._members:
+            if file.size != self.size:
+                ours, theirs = (f"{width}x{height}" for width, height in (file.size, self.size))
+                raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
+        self.files: list[FilePart] = list(self._members[0].files)
+        self.has_audio = any(file.has_audio for file in self._members)
+        lengths, durations = zip(*((file.length, file.duration) for file in self._members), strict=True)
+        self.length = None if None in lengths else sum(lengths)
+        self.duration = None if None in durations else sum(durations)
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        return tuple(file.path for file in self._members)
+
+    @property
+    def is_retimed(self) -> bool:
+        return any(file.is_retimed for file in self._members)
+
+    @cached_property
+    def is_copyable(self) -> bool:
+        """Whether all files were encoded alike, so that their packets can follow each other."""
+        return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
+
+    def _headers(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
+        """Yield the files that can be opened, closed again afterwards."""
+        for path in paths:
+            try:
+                with self._open_file(path) as file:
+                    yield file
+            except SourceError as error:
+                if self.on_error == "stop":
+                    raise
+                logger.warning("%s; skipped", error)
+
+    def _frames(self) -> Iterator[Frame]:
+        index, time = 0, 0.0  # of the next file's first frame
+        del self.files[1:]
+        for number, member in enumerate(self._members):
+            with self._open_file(member.path) as file:
+                begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
+                if number:
+                    self.files += [part._replace(begin=time) for part in file.files]
+                for frame in file:
+                    at = None if frame.time is None else begin[1] + frame.time
+                    index, time = begin[0] + frame.index + 1, time if at is None else at + interval
+                    yield replace(frame, index=index - 1, name=number_name(index - 1), time=at)
+                self.skipped += file.skipped

@@ -1,7 +1,6 @@
 """A batch that was stopped inside a file continues there, with the outputs of an uninterrupted batch."""
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from checkpoint_kit import due_every
 from cli_inputs import make_scene
 from video_fakes import content, write_video
 
-from bgsub.errors import OutputError
 from bgsub.jobs.batch import task as tasks
 from bgsub.jobs.batch.task import do_task
 from bgsub.jobs.job import Job, Statistics
@@ -141,17 +139,3 @@ def test_unusable_attempt_starts_anew(videos, tmp_path, expected, monkeypatch, c
     assert "attempt-" not in caplog.text.replace(str(left), "")
     assert outputs(output) == expected
     assert visible(output) == ["v1", "v2"]
-
-
-def test_clips_need_no_checkpoints_and_a_full_disk_leaves_nothing(videos, tmp_path, monkeypatch):
-    def clips(source, folder):
-        return replace(job(source, folder), save=(), record=folder / "clips")
-
-    def full(_self):
-        raise OutputError("'mask.npz' cannot be written: No space left on device")
-
-    assert run(videos / "v1.avi", tmp_path / "clips", make_job=clips).complete
-    monkeypatch.setattr("bgsub.video.sinks.arrays.ArraySink.close", full)
-    result = run(videos / "v1.avi", tmp_path / "out", make_job=job, retries=0)
-    assert "No space left" in result.failed[0].error
-    assert visible(tmp_path / "out") == []

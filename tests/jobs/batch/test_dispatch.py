@@ -1,5 +1,6 @@
 """Each source gets its results once: retries, skipped sources, published folders, stops."""
 
+import csv
 import json
 import logging
 import os
@@ -10,14 +11,15 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
-from batch_fakes import DAMAGED, FULL, FakeResult, FakeWorkers, lines, names, run, visible
+from batch_fakes import DAMAGED, FULL, FakeWorkers, lines, names, run, visible
 
 import bgsub
-from bgsub.errors import ParameterError, SinkError, SourceError
-from bgsub.jobs.batch.dispatch import WorkersLost
-from bgsub.jobs.batch.manifest import Ticket, hold_folder
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
+from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder
+from bgsub.jobs.batch.run import WorkersLost
 from bgsub.jobs.batch.task import Outcome, do_task
 from bgsub.jobs.job import Job
+from bgsub.jobs.job_state import InputState
 
 ALL = ["a.mp4", "b.mp4", "c.mp4", "d.mp4"]
 
@@ -71,15 +73,6 @@ def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change)
     assert visible(output) == ["a", "b", "c", "d"]
 
 
-def test_renamed_file_is_another_source(jobs, files, output):
-    run(files, output)
-    (files / "b.mp4").rename(files / "e.mp4")
-    assert names(run(files, output).done) == ["e.mp4"]
-    (files / "e.mp4").rename(files / "c.mp4")  # in place of a finished one
-    assert names(run(files, output).done) == ["c.mp4"]
-    assert text(output, "c") == "text of b"
-
-
 def test_other_options_and_overwrite_do_everything_again(jobs, files, output, caplog):
     caplog.set_level(logging.INFO, "bgsub")
     run(files, output)
@@ -91,23 +84,6 @@ def test_other_options_and_overwrite_do_everything_again(jobs, files, output, ca
     (files / "a.mp4").write_text("another text")
     run(files, output, make_job=panel)
     assert f"before '{files / 'a.mp4'}' was changed" in caplog.messages[-1]
-
-
-def test_attempts_of_dead_workers_are_removed_and_counted(jobs, files, output):
-    (output / f".a.attempt-{'1' * 32}").mkdir(parents=True)  # of a killed batch
-    (output / f".a.old-{'2' * 32}").mkdir()
-    (output / ".a.attempt-of-mine").mkdir()
-
-    def perform(task):
-        if task.job.output.name == "b":
-            dead = task.job.output.with_name(f".b.attempt-{'0' * 32}")
-            dead.mkdir()
-            (dead / "mask.partial.mkv").touch()
-        return do_task(task)
-
-    result = run(files, output, FakeWorkers(perform))
-    assert [entry.attempts for entry in result.done] == [1, 2, 1, 1]
-    assert visible(output) == [".a.attempt-of-mine", "a", "b", "c", "d"]
 
 
 def test_temporary_failures_are_tried_again(jobs, files, output):
@@ -210,14 +186,6 @@ def test_ctrl_c_while_a_result_is_published_comes_after_its_line(jobs, files, ou
     assert signal.getsignal(signal.SIGINT) == handler
 
 
-def test_foreign_files_in_the_way_are_not_touched(jobs, files, output):
-    (output / "b").mkdir(parents=True)
-    (output / "b" / "thesis.tex").write_text("all of it")
-    with pytest.raises(SinkError, match=r"'.*b' is in the way and no result of a batch"):
-        run(files, output, overwrite=True)
-    assert ((output / "b" / "thesis.tex").read_text(), jobs.done) == ("all of it", [])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -241,21 +209,11 @@ def test_wrong_option_makes_no_folder(jobs, files, output, options, message):
     with pytest.raises(SourceError, match="no such file"):
         run([files, "nowhere.mp4"], output)
     assert not output.exists()
-
-
-def test_region_mask_is_found_from_any_folder(jobs, files, output, monkeypatch):
-    monkeypatch.chdir(files)
-    (files / "m.png").write_bytes(b"1")
-    tasks = []
-    workers = FakeWorkers(lambda task: tasks.append(task) or do_task(task))
-    regions = {"roi": ("m.png", "door=m.png", "0,0,5,5"), "privacy": ("m.png",)}
-    make = lambda source, folder: Job(source, folder, **regions)  # noqa: E731
-    assert len(run("a.mp4", output, workers, make_job=make).done) == 1
-    assert tasks[0].job.privacy == (str(files / "m.png"),)
-    assert tasks[0].job.roi == (str(files / "m.png"), f"door={files / 'm.png'}", "0,0,5,5")
-    assert len(run("a.mp4", output, make_job=make).skipped) == 1
-    (files / "m.png").write_bytes(b"22")
-    assert len(run("a.mp4", output, make_job=make).done) == 1
+    (output / "b").mkdir(parents=True)
+    (output / "b" / "thesis.tex").write_text("all of it")
+    with pytest.raises(SinkError, match=r"'.*b' is in the way and no result of a batch"):
+        run(files, output, overwrite=True)
+    assert ((output / "b" / "thesis.tex").read_text(), jobs.done) == ("all of it", [])
 
 
 @pytest.fixture
@@ -263,8 +221,7 @@ def task(jobs, files, output):
     """A task of a batch that goes on."""
     tasks = []
     run(files / "a.mp4", output, FakeWorkers(lambda task: tasks.append(task) or Outcome(error="no")))
-    with hold_folder(output) as ticket:
-        yield replace(tasks[0], ticket=ticket)
+    return tasks[0]
 
 
 def test_worker_refuses_files_that_it_does_not_see(task, output):
@@ -273,7 +230,7 @@ def test_worker_refuses_files_that_it_does_not_see(task, output):
     assert do_task(task).error == ""
     for change, error, retryable in (
         ({"job": replace(task.job, source="/nowhere/a.mp4")}, "does not see '/nowhere/a.mp4'", True),
-        ({"ticket": Ticket(task.ticket.path, "x")}, f"does not see the output folder '{output}'", True),
+        ({"manifest": output / "none"}, f"does not see '{output}/none'", True),
         ({"version": "9.9"}, f"has bgsub {bgsub.__version__}, this is 9.9", False),
     ):
         outcome = do_task(replace(task, **change))
@@ -294,13 +251,63 @@ def test_messages_name_the_final_folder_once(jobs, files, output, caplog, monkey
     assert caplog.messages == [f"{files / 'a.mp4'}: a frame of '{output / 'a' / 'mask'}' is late"]
 
 
-def test_output_in_place_of_the_record_fails(task, monkeypatch):
-    def write_there(job, *, watch):
-        job.output.mkdir()
-        (job.output / "result.json").write_text("my objects")
-        return FakeResult(job.source, job.output / "result.json")
+def entry(name="a", **values):
+    return Entry(InputState(f"/in/{name}.mp4", 5, 7), "f00", name, "done", **values)
 
-    monkeypatch.setattr("bgsub.jobs.batch.task.run_job", write_there)
-    outcome = do_task(task)
-    assert "an output must have another name than 'result.json'" in outcome.error
-    assert not outcome.retryable
+
+def test_appended_entries_are_read_again(tmp_path):
+    first, second = entry("a", result={"frames": 3}), entry("ü\n\udce4", error="x")
+    with Manifest(tmp_path / "new") as manifest:
+        manifest.append(first)
+        manifest.append(second)
+        manifest.append(replace(first, attempts=2))
+    with Manifest(tmp_path / "new") as manifest:
+        assert list(manifest.entries.values()) == [replace(first, attempts=2), second]
+    assert len((tmp_path / "new" / "manifest.jsonl").read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize("cut", [1, 100])
+def test_torn_and_damaged_lines_are_left_out(tmp_path, cut, caplog):
+    with Manifest(tmp_path) as manifest:
+        manifest.append(entry("a"))
+        manifest.append(entry("b"))
+    path = tmp_path / "manifest.jsonl"
+    path.write_bytes(b"nonsense\n[]\n{}\n\xff\n" + path.read_bytes()[:-cut])
+    with Manifest(tmp_path) as manifest:
+        assert list(manifest.entries) == ["/in/a.mp4"]
+        manifest.append(entry("c"))
+    assert "is torn" in caplog.text
+    assert caplog.text.count("is no entry") == 4
+    assert [json.loads(line)["output"] for line in path.read_bytes().splitlines()[4:]] == ["a", "c"]
+
+
+def test_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
+    def fsync(_file):
+        raise OSError(28, "No space left on device")
+
+    with Manifest(tmp_path) as manifest:
+        manifest.append(entry("a"))
+        monkeypatch.setattr(os, "fsync", fsync)
+        with pytest.raises(OutputError, match="No space left"):
+            manifest.append(entry("b"))
+        assert list(manifest.entries) == ["/in/a.mp4"]
+    assert len((tmp_path / "manifest.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_table_has_a_row_per_source(tmp_path):
+    with Manifest(tmp_path) as manifest:
+        manifest.append(entry("a", result={"frames": 3, "seconds": 99}, seconds=1.5))
+        manifest.append(replace(entry("b"), state="failed", error='said "no", twice'))
+        manifest.append(entry("a", result={"frames": 4}, seconds=2.5))
+        manifest.write_csv()
+    with (tmp_path / "manifest.csv").open(newline="") as file:
+        rows = {row["source"]: row for row in csv.DictReader(file)}
+    assert (rows["/in/a.mp4"]["frames"], rows["/in/a.mp4"]["seconds"]) == ("4", "2.5")
+    assert (rows["/in/b.mp4"]["state"], rows["/in/b.mp4"]["error"]) == ("failed", 'said "no", twice')
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.csv", "manifest.jsonl"]
+
+
+def test_one_batch_at_a_time(tmp_path):
+    for _ in range(2):
+        with hold_folder(tmp_path), pytest.raises(SinkError, match="another batch works in"), hold_folder(tmp_path):
+            pass

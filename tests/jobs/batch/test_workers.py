@@ -7,21 +7,18 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import psutil
 import pytest
 from batch_fakes import lines, names, visible
 from cli_inputs import make_scene
-from video_fakes import read_video, write_video
+from video_fakes import write_video
 
 import bgsub
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.jobs.batch import run_batch
-from bgsub.jobs.batch.task import cores
 from bgsub.jobs.job import Job
-from bgsub.jobs.run import run_job
 
 pytestmark = pytest.mark.large
 COUNT, LENGTH = 4, 60
@@ -148,7 +145,7 @@ def inner_cluster(monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
     options = {"processes": False, "host": "127.0.0.1", "protocol": "tcp", "dashboard_address": None}
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster:
         yield cluster
 
 
@@ -165,6 +162,29 @@ def test_dask_cluster(inner_cluster, videos, output, monkeypatch):
     until(lambda: not inner_cluster.scheduler.workers)
     with pytest.raises(ParameterError, match=f"the scheduler at '{address}' has no workers"):
         run_batch(videos, output, scheduler=address)
+
+
+@pytest.mark.extras
+def test_ctrl_c_frees_the_workers_of_a_cluster(inner_cluster, videos, output):
+    write_video(videos / "v1.avi", np.tile(make_scene(250), (20, 1, 1, 1)), codec="mp4v")
+
+    def interrupt(_entry):
+        raise KeyboardInterrupt
+
+    options = {"scheduler": inner_cluster.scheduler_address, "make_job": quick, "progress": interrupt}
+    result = run_batch([videos / "v0.avi", videos / "v1.avi"], output, **options)
+    (worker,) = inner_cluster.workers.values()
+    until(lambda: not worker.active_threads, seconds=15)
+    assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "SIGINT")
+    assert visible(output) == ["v0"]
+
+
+@pytest.mark.extras
+def test_closed_scheduler_ends_the_batch(inner_cluster, videos, output):
+    end = {"progress": lambda _entry: inner_cluster.close(), "scheduler": inner_cluster.scheduler_address}
+    lost = run_batch(videos, output, make_job=quick, **end)
+    assert (lost.stopped, len(lost.done) + lost.left) == ("lost", COUNT)
+    assert 1 <= len(lost.done) < COUNT
 
 
 @pytest.mark.parametrize(
@@ -187,96 +207,3 @@ def test_wrong_options(tmp_path, output, options, message, monkeypatch):
     with pytest.raises(ParameterError, match=message):
         run_batch(tmp_path / "a.mp4", output, **options)
     assert "scheduler" in options or not output.exists()
-
-
-@contextmanager
-def started(scratch, *words):
-    """A process of Dask, killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(scratch)},
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    """Address of a cluster of processes, the process of its scheduler, and those of two workers."""
-    distributed = pytest.importorskip("distributed")
-    file = tmp_path / "scheduler.json"
-    here = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
-    worker = ("distributed.cli.dask_worker", *here, "--nthreads", 1, "--no-nanny")
-    with ExitStack() as stack:
-        scheduler = stack.enter_context(started(tmp_path, "distributed.cli.dask_scheduler", *here, "--port", 0))
-        until(lambda: file.exists() and file.stat().st_size)
-        workers = [stack.enter_context(started(tmp_path, *worker)) for _ in range(2)]
-        with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=60)
-            address = client.scheduler.address
-        yield address, scheduler, workers
-
-
-def kill_in_a_task(process, output):
-    """Kill a worker of two while both are in a task: stopped, it cannot finish before."""
-
-    def both():
-        return len(list(output.glob(".*.attempt-*"))) == 2
-
-    def caught():
-        until(both)
-        process.send_signal(signal.SIGSTOP)
-        if both():
-            return True
-        process.send_signal(signal.SIGCONT)
-        return False
-
-    until(caught)
-    process.kill()
-
-
-@pytest.mark.extras
-def test_killed_worker_loses_nothing_and_a_killed_scheduler_ends_the_batch(cluster, videos, output, tmp_path):
-    address, scheduler, (victim, survivor) = cluster
-    killer = threading.Thread(target=kill_in_a_task, args=(victim, output))
-    killer.start()
-    result = run_batch(videos, output, scheduler=address, make_job=quick)
-    killer.join()
-    assert (sorted(names(result.done)), result.complete) == (NAMES, True)
-    assert sorted(entry.attempts for entry in result.done) == [1] * (COUNT - 1) + [2]
-    assert next(entry for entry in result.done if entry.attempts == 2).worker.endswith(f":{survivor.pid}")
-    run_job(quick(str(videos / "v0.avi"), tmp_path / "alone"))
-    np.testing.assert_array_equal(read_video(output / "v0" / "mask.mkv"), read_video(tmp_path / "alone" / "mask.mkv"))
-    lost = run_batch(
-        videos, output, scheduler=address, make_job=quick, overwrite=True, progress=lambda _entry: scheduler.kill()
-    )
-    assert (lost.stopped, len(lost.done) + lost.left) == ("lost", COUNT)
-    assert 1 <= len(lost.done) < COUNT
-
-
-# A function of this file cannot be imported at a worker.
-_BUSY = "sum(len(worker.active_threads) for worker in __import__('distributed').Worker._instances)"
-
-
-@pytest.mark.extras
-def test_ctrl_c_frees_the_workers_of_a_cluster(cluster, videos, output):
-    address, _, _ = cluster
-    write_video(videos / "v1.avi", np.tile(make_scene(250), (20, 1, 1, 1)), codec="mp4v")
-
-    def interrupt(_entry):
-        raise KeyboardInterrupt
-
-    files = [videos / "v0.avi", videos / "v1.avi"]
-    result = run_batch(files, output, scheduler=address, make_job=quick, progress=interrupt)
-    with pytest.importorskip("distributed").Client(address, set_as_default=False) as client:
-        until(lambda: not any(client.run(eval, _BUSY).values()), seconds=15)
-        threads = client.run(eval, "__import__('cv2').getNumThreads()")
-    assert max(cores() // 2, 1) in threads.values()
-    assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "SIGINT")
-    assert visible(output) == ["v0"]

@@ -1,0 +1,403 @@
+"""Kernels of every frame: the pass over the model, candidates, the learning of pixels, and standing objects.
+
+A visited block of the basis is read once and written once. Every inner loop runs over contiguous entries of separate
+slices, float32 loops apart from byte loops, so that all of them vectorise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from bgsub.numerics.jit import FASTMATH, kernel, part
+from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
+CHUNK = 64  # pixels per test whether any is set
+
+
+class Images(NamedTuple):
+    """A frame and the maps of its comparison, flattened for the kernels: n pixels, m = n c values."""
+
+    pixels: np.ndarray  # (m,), uint8 or float32, ``scale * pixels`` is in [0, 1]
+    picture: np.ndarray  # (m,), type of the pixels, background
+    sigma: np.ndarray  # (n,) float32, noise scale
+    over: np.ndarray  # (n,) uint8, candidates
+    strong: np.ndarray  # (n,) uint8, residuals above the threshold
+
+
+class CompareParams(NamedTuple):
+    """Units of a frame and limits of a candidate."""
+
+    scale: np.float32  # factor to the unit range
+    lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
+    full: np.float32  # reciprocal of `scale`
+    top: np.float32  # largest value of an integer image, 0 for floating point
+    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``
+    factor: np.float32
+
+
+class LearnParams(NamedTuple):
+    """Rates and limits of what a pixel learns from a visit."""
+
+    rate: np.float32  # of the noise scale
+    clip: np.float32  # limit of a residual that is learned
+    floor: np.float32  # least noise scale, avoids denormal numbers
+    limit: np.float32  # residual, in units of the cost scale, above which that scale grows; 0: it stays
+    up: np.float32
+    down: np.float32
+    least: np.float32  # cost scale
+
+
+def squared(x, y):  # type: ignore[no-untyped-def]
+    """Return ``(x - y)^2`` as float32; compiled for uint8 as int32, which is several times faster."""
+    d = np.float32(x) - np.float32(y)
+    return d * d
+
+
+@overload(squared, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
+def _squared_in_kernels(x, y):  # type: ignore[no-untyped-def]
+    wide = np.int32 if x == types.uint8 and y == types.uint8 else np.float32
+
+    def square(x, y):  # type: ignore[no-untyped-def]
+        s = wide(x) - wide(y)
+        return wide(s * s)
+
+    return square
+
+
+@part
+def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
+    """Return the squared distance of the colours at the entries `i` of `x` and `j` of `l`; flat, uint64 indices."""
+    total = squared(x[i], l[j])
+    for c in range(1, channels):
+        total += squared(x[i + np.uint64(c)], l[j + np.uint64(c)])
+    return total
+
+
+@part
+def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
+    """Write the places of non-zero `flags` into `places`, without branches; return their number."""
+    count = np.uint64(0)
+    for place in range(begin, end):
+        places[count] = place
+        count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
+    return count
+
+
+@part
+def to_unit(pixels, scale, x):  # type: ignore[no-untyped-def]
+    """Write ``scale * pixels`` into `x`, (m,), float32; `pixels` (m,) of any real dtype, `scale` float32."""
+    for i in range(x.size):
+        x[i] = np.float32(pixels[i]) * scale
+
+
+@part
+def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
+    """Write ``full * l`` into `out`, (m,); rounded and clipped to [0, top] if `top` is not 0 (integers)."""
+    if top > 0:
+        for i in range(out.size):
+            out[i] = np.int32(min(max(l[i] * full, _ZERO), top) + np.float32(0.5))
+    else:
+        for i in range(out.size):
+            out[i] = l[i] * full
+
+
+@part
+def residual_of(pixels, scale, l, r):  # type: ignore[no-untyped-def]
+    """Write ``scale * pixels - l`` into `r`; all (n,), `l`, `r`, `scale` float32, `pixels` of any real dtype."""
+    for i in range(r.size):
+        r[i] = np.float32(pixels[i]) * scale - l[i]
+
+
+@part
+def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
+    """Write ``sum(columns[j : j + side])`` into ``counts[j]``; both uint16."""
+    n = counts.size
+    first = columns[:n]
+    for j in range(n):
+        counts[j] = first[j]
+    for shift in range(1, side):
+        part = columns[shift : shift + n]
+        for j in range(n):
+            counts[j] += part[j]
+
+
+@kernel
+def read_subset(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
+    """Read values, cost scales and visibility (0 if hidden) at `entries`, (s,) uint64, of the pixels `places`."""
+    for i in range(entries.size):
+        values[i] = np.float32(pixels[entries[i]]) * scale
+        scales[i] = cost_scale[places[i]]
+    if hidden.size > 0:
+        for i in range(entries.size):
+            seen[i] = _ZERO if hidden[places[i]] != 0 else _ONE
+
+
+@part
+def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
+    """Add ``e g'`` to k rows of `stack` from `begin` on and write ``l = V c``, three rows at a time."""
+    end = begin + e.size
+    first = g.size % 3
+    if first == 0:
+        l[:] = _ZERO
+    elif first == 1:
+        u = stack[0, begin:end]
+        for i in range(e.size):
+            u[i] += g[0] * e[i]
+            l[i] = c[0] * u[i]
+    else:
+        u, v = stack[0, begin:end], stack[1, begin:end]
+        for i in range(e.size):
+            a, b = u[i] + g[0] * e[i], v[i] + g[1] * e[i]
+            u[i], v[i] = a, b
+            l[i] = c[0] * a + c[1] * b
+    for j in range(first, g.size, 3):
+        u, v, s = stack[j, begin:end], stack[j + 1, begin:end], stack[j + 2, begin:end]
+        for i in range(e.size):
+            a, b, t = u[i] + g[j] * e[i], v[i] + g[j + 1] * e[i], s[i] + g[j + 2] * e[i]
+            u[i], v[i], s[i] = a, b, t
+            l[i] += c[j] * a + c[j + 1] * b + c[j + 2] * t
+
+
+@part
+def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
+    """Set the entries `r`, (n * channels,), of the pixels with non-zero `hidden`, (n,) uint16, to zero."""
+    for first in range(0, hidden.size, CHUNK):
+        last = min(first + CHUNK, hidden.size)
+        if not any_set(hidden[first:last]):
+            continue
+        for i in range(first, last):
+            if hidden[i] != 0:
+                for c in range(channels):
+                    r[i * channels + c] = _ZERO
+
+
+@part
+def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
+    """Write the value of every pixel, (n,), into `out`, (n * channels,), once per channel; both float32."""
+    for i in range(values.size):
+        for c in range(channels):
+            out[channels * i + c] = values[i]
+
+
+def largest_difference(x, l):  # type: ignore[no-untyped-def]
+    """Return the largest ``|x - l|``, all (n,) of one type; compiled for uint8 without wider numbers."""
+    return np.max(np.abs(x.astype(np.float32) - l.astype(np.float32)))
+
+
+@overload(largest_difference, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
+def _largest_in_kernels(x, l):  # type: ignore[no-untyped-def]
+    own = np.uint8 if x.dtype == types.uint8 else np.float32
+
+    def largest(x, l):  # type: ignore[no-untyped-def]
+        most = own(0)
+        for i in range(x.size):
+            most = max(most, own(max(x[i], l[i]) - min(x[i], l[i])))
+        return most
+
+    return largest
+
+
+@part
+def compare_block(begin, end, images, look, calm):  # type: ignore[no-untyped-def]
+    """Write which of the pixels are candidates and strong residuals; return the number of candidates.
+
+    Chunks without a difference above `calm` in any channel, in the type of the pixels, have neither.
+    """
+    channels = len(look.lanes)
+    square = look.scale * look.scale
+    least, factor = look.threshold * look.threshold / square, look.factor * look.factor / square
+    count = 0
+    for a in range(begin, end, CHUNK):
+        b = min(a + CHUNK, end)
+        x, l = images.pixels[a * channels : b * channels], images.picture[a * channels : b * channels]
+        over, strong = images.over[a:b], images.strong[a:b]
+        if largest_difference(x, l) <= calm:
+            for i in range(over.size):
+                over[i] = 0
+                strong[i] = 0
+            continue
+        sigma = images.sigma[a:b]
+        for i in range(over.size):
+            total = squared(x[channels * i], l[channels * i])
+            for c in range(1, channels):
+                total += squared(x[channels * i + c], l[channels * i + c])
+            distance = np.float32(total)
+            strong[i] = distance > least
+            over[i] = distance > max(least, factor * sigma[i] * sigma[i])
+        for i in range(over.size):
+            count += np.int64(over[i])
+    return count
+
+
+@part
+def calm_limit(look, pixels):  # type: ignore[no-untyped-def]
+    """Return the largest difference of a channel, in the type of the pixels, that no strong residual has."""
+    return pixels.dtype.type(look.threshold / look.scale / np.sqrt(np.float32(len(look.lanes))))
+
+
+@kernel
+def compare(begin, end, l, images, look):  # type: ignore[no-untyped-def]
+    """Show a background `l`, (m,) or empty to keep the picture, and compare; return the number of candidates.  O(m)."""
+    channels = len(look.lanes)
+    first, last = begin * channels, end * channels
+    if l.size > 0:
+        to_picture(l[first:last], look.full, look.top, images.picture[first:last])
+    return compare_block(begin, end, images, look, calm_limit(look, images.pixels))
+
+
+@kernel
+def sweep(begin, end, visit, cost, images, cost_scale, hidden, everywhere, look, work, products):  # type: ignore[no-untyped-def]
+    """Step the due blocks of the basis and compare the pixels `begin` to `end` of a frame.  O(m k / period + m).
+
+    `cost_scale` (n,) float32: scales s of the costs ``s^2 h(r / s)``; `hidden` (n,) uint16: not 0 where a pixel is not
+    observed, empty if all are; `everywhere`: the background of the other blocks is computed too. `work` (3, channels *
+    pixels of a block) float32. `products` (blocks, k + 3) float64: inner products of e with the rows of V and with
+    itself, the cost, the number of candidates.
+    """
+    # one row of products per block: their sums do not depend on the number of bands
+    stack, c, channels = visit.stack, visit.c, len(look.lanes)
+    k, pixels_per_block = c.size, work.shape[1] // channels
+    calm = calm_limit(look, images.pixels)
+    for a in range(begin, end, pixels_per_block):
+        b = min(a + pixels_per_block, end)
+        sums = products[a // pixels_per_block]
+        sums[:] = 0.0
+        first, last = a * channels, b * channels
+        l, r, s = work[0, : last - first], work[1, : last - first], work[2, : last - first]
+        e = stack[k, first:last]
+        is_visited = a // pixels_per_block % visit.period == visit.turn
+        if is_visited:
+            advance(stack, first, visit.G[visit.turn], e, c, l)
+        elif everywhere:
+            combine(stack, first, c, l)
+        if is_visited or everywhere:
+            to_picture(l, look.full, look.top, images.picture[first:last])
+        sums[k + 2] = compare_block(a, b, images, look, calm)
+        if not is_visited:
+            continue
+        residual_of(images.pixels[first:last], look.scale, l, r)
+        if hidden.size > 0:
+            hide(hidden[a:b], channels, r)
+        for_channels(cost_scale[a:b], channels, s)
+        sums[k + 1] = visit.period * influence_and_value(r, s, e, cost.kind, cost.mu, cost.p)
+        sums[k] = multiply(e, np.float32(visit.period))
+        project(stack, first, e, sums[:k])
+
+
+@kernel
+def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, cost_scale, work):  # type: ignore[no-untyped-def]
+    """Let the pixels of the due blocks learn their noise scale and the scale of their cost.  O(m / period).
+
+    `skip` (n,) uint8: 1 where the noise is not learned, 2 where nothing is; `work` (>= block,) float32.
+    """
+    for a in range(begin, end, block):
+        if a // block % period != turn:
+            continue
+        b = min(a + block, end)
+        residual_norm(a, b, images, look, work)
+        sigma, flags = images.sigma[a:b], skip[a:b]
+        for i in range(sigma.size):
+            rate = learn.rate if flags[i] == 0 else _ZERO
+            sigma[i] = max(sigma[i] + rate * (min(work[i], learn.clip) - sigma[i]), learn.floor)
+        if learn.limit == 0:
+            continue
+        s = cost_scale[a:b]
+        for i in range(s.size):
+            step = learn.up if work[i] > learn.limit * s[i] else learn.down
+            s[i] = min(max(s[i] * (step if flags[i] < 2 else _ONE), learn.least), _ONE)
+
+
+@part
+def residual_norm(begin, end, images, look, d):  # type: ignore[no-untyped-def]
+    """Write the joint residual of the pixels `begin` to `end` into `d`, (>= end - begin,) float32."""
+    channels = len(look.lanes)
+    x, l = images.pixels[begin * channels : end * channels], images.picture[begin * channels : end * channels]
+    for i in range(end - begin):
+        total = squared(x[channels * i], l[channels * i])
+        for c in range(1, channels):
+            total += squared(x[channels * i + c], l[channels * i + c])
+        d[i] = look.scale * np.sqrt(np.float32(total))
+
+
+@kernel
+def residual_map(images, look, d):  # type: ignore[no-untyped-def]
+    """Write the joint residual of all pixels into `d`, (n,) float32."""
+    residual_norm(0, d.size, images, look, d)
+
+
+@part
+def project(stack, begin, e, products):  # type: ignore[no-untyped-def]
+    """Write the inner products of `e`, (n,), with rows of `stack` from `begin` on, three rows at a time."""
+    end, first = begin + e.size, products.size % 3
+    for j in range(first):
+        products[j] = dot(stack[j, begin:end], e)
+    for j in range(first, products.size, 3):
+        u, v, s = stack[j, begin:end], stack[j + 1, begin:end], stack[j + 2, begin:end]
+        a, b, t = _ZERO, _ZERO, _ZERO
+        for i in range(e.size):
+            a += u[i] * e[i]
+            b += v[i] * e[i]
+            t += s[i] * e[i]
+        products[j], products[j + 1], products[j + 2] = a, b, t
+
+
+@part
+def multiply(e, factor):  # type: ignore[no-untyped-def]
+    """Multiply `e`, (n,) float32, by a factor; return its inner product with itself."""
+    total = _ZERO
+    for i in range(e.size):
+        e[i] *= factor
+        total += e[i] * e[i]
+    return total
+
+
+@kernel
+def update_ages(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+    """Count for how many ticks each foreground pixel has shown the same colour; return the largest age of the band.
+
+    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, which is 0 off the
+    foreground and at most 65535.
+    """
+    limit = tolerance * tolerance
+    channels, colours, kept = len(lanes), x.reshape(-1), anchor.reshape(-1)
+    oldest = 0
+    for a in range(begin, end, CHUNK):
+        b = min(a + CHUNK, end)
+        if not any_set(mask[a:b]):
+            if any_set(age[a:b].view(np.uint8)):  # write only changes: this is most of the image
+                age[a:b] = 0
+            continue
+        for pixel in range(a, b):
+            i = np.uint64(pixel)  # unsigned indices need no test for negative ones
+            if mask[i] != 255:
+                age[i] = 0
+                continue
+            total, first = _ZERO, i * np.uint64(channels)
+            for c in range(channels):
+                s = np.float32(colours[first + np.uint64(c)]) - np.float32(kept[first + np.uint64(c)])
+                total += s * s
+            if age[i] > 0 and total < limit:
+                age[i] = min(age[i] + older, 65535)
+                for c in range(channels):
+                    k = first + np.uint64(c)
+                    old = np.float32(kept[k])
+                    kept[k] = old + _FOLLOWS * (np.float32(colours[k]) - old) + half
+            else:
+                age[i] = 1
+                for c in range(channels):
+                    kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
+            oldest = max(oldest, age[i])
+    return oldest
+
+
+@kernel
+def confirm(mask, most, support):  # type: ignore[no-untyped-def]
+    """Add 1 to `support`, at most up to `most`, where the mask is 0; all uint8, (n,)."""
+    for i in range(mask.size):
+        support[i] += np.uint8(1 if (mask[i] == 0) & (support[i] < most) else 0)

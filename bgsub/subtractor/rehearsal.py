@@ -1,0 +1,25 @@
+"""Learn the first frames of a file before it is processed from its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from bgsub.errors import ParameterError, SourceError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LONGEST = 500
+"""The most frames of a rehearsal."""
+
+
+def rehearse(subtractor: Any, frames: Iterable[np.ndarray]) -> None:
+    """Have a subtractor without frames learn the first ones, up to an error, which the run then meets again.
+
+    Other methods and subtractors are left as they are.
+    """
+    if hasattr(subtractor, "rehearse") and subtractor.empty():
+        with suppress(SourceError, ParameterError):
+            subtractor.rehearse(frames)
