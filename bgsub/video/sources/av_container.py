@@ -72,6 +72,11 @@ class Container(AbstractContextManager["Container"]):
         return "avi" not in self.container.format.name.split(",") or not self.stream.codec_context.has_b_frames
 
     @property
+    def is_file(self) -> bool:
+        """Whether the format is that of files, not of pictures one after the other."""
+        return self.container.format.name.split(",")[0] in _CONTAINERS.split(",")
+
+    @property
     def fps(self) -> Fraction | None:
         """Frames per second in the header; None if unknown."""
         return rate_as_fraction(float(self.stream.average_rate or self.stream.guessed_rate or 0))

@@ -123,8 +123,8 @@ class CameraSource(FrameSource):
 
     During iteration, a thread reads every frame on arrival and keeps only the newest one, so that the latency stays at
     one frame. Replaced frames are counted in `dropped` and leave a gap in the numbers. `Frame.time` is the arrival time
-    since the first frame. For a recorded video on the network, whose length is known, no frames are dropped; over HTTP
-    it must be readable from front to back (of MP4, one whose index is in front).
+    since the first frame. For a recorded video on the network, whose duration or number of bytes is known, no frames
+    are dropped; over HTTP it must be readable from front to back (of MP4, one whose index is in front).
 
     After a lost connection the source reconnects after 0.5, 1, 2, ... seconds. If the camera does not come back, the
     iteration ends with a warning; `SourceError` is raised if it never sent a frame. If it comes back with another frame
@@ -203,7 +203,7 @@ class CameraSource(FrameSource):
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
         self.size, self._own_fps, self.length = self._capture.size, self._capture.fps, self._capture.length
-        self.live = self.length is None
+        self.live = self._capture.live
 
     @property
     def dropped(self) -> int:

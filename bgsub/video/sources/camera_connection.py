@@ -42,6 +42,7 @@ class LocalCapture:
 
     excess = ""
     length = None
+    live = True
 
     def __init__(self, device: int) -> None:
         with quiet():
@@ -88,6 +89,9 @@ class NetworkCapture:
         self.fps = rate_as_fraction(float(video.guessed_rate or 0))
         seconds = self._container.seconds
         self.length = video.frames or (round(seconds * self.fps) or None if seconds and self.fps else None)
+        # A recording in MPEG-TS does not say how long it is, only how many bytes; motion JPEG may say anything.
+        is_file = self._stream is not None and self._stream.has_end and self._container.is_file
+        self.live = self.length is None and not is_file
         self._packets = self._container.packets()
         self._frames: list[Any] = []
         self._begun = False

@@ -36,6 +36,7 @@ class HttpStream(io.BufferedIOBase):
         address = urlunsplit(bare._replace(query=quote(parts.query, _HARMLESS), fragment=""))
         opener = urllib.request.build_opener(_SameHost, *_connecting(self), *_authenticating(parts, address))
         self._answer = self._ask(address, opener)
+        self.has_end = self._answer.length is not None  # the header states the number of bytes
 
     def renew(self, timeout: float) -> None:
         """Start the limits of time and bytes again, for the next frame."""
