@@ -41,10 +41,19 @@ Shown = Separation | Frame
 _EMPTY_SIZE = 640, 360
 
 KEYS = (
-    ("q, Esc", "quit"), ("space, p", "pause"), ("f", "freeze the model"), ("r", "reset the model"), ("s", "snapshot"),
-    ("v, 0..9", "view"), ("b", "boxes"), ("+ -", "threshold"), ("[ ]", "noise factor"), ("< >", "least area"),
-    ("i", "statistics"), ("h", "help"),
-)  # fmt: skip
+    ("q, Esc", "quit"),
+    ("space, p", "pause"),
+    ("f", "freeze the model"),
+    ("r", "reset the model"),
+    ("s", "snapshot"),
+    ("v, 0..9", "view"),
+    ("b", "boxes"),
+    ("+ -", "threshold"),
+    ("[ ]", "noise factor"),
+    ("< >", "least area"),
+    ("i", "statistics"),
+    ("h", "help"),
+)
 """Keys of the window and their commands."""
 
 

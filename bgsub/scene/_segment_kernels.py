@@ -214,13 +214,15 @@ def remember(first, step, frame, x, l, limits, solid, age, samples):  # type: ig
     # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
     h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
     count = np.uint64(samples.shape[2])
-    unit, sigma = limits.scale * _UNIT, limits.sigma
-    for i in range(h):
-        begin = first - i * w
-        for j in range(max(begin, begin % step), w, step):  # a division per pixel would cost most of the time
-            if limits.factor * sigma[i, j] <= limits.threshold:
+    unit, sigma = limits.scale * _UNIT, limits.sigma.reshape(-1)
+    for a in range(0, sigma.size, CHUNK):
+        b = min(a + CHUNK, sigma.size)
+        if not any_above(sigma[a:b], limits.factor, limits.threshold):
+            continue
+        for p in range(a + (first - a) % step, b, step):
+            if limits.factor * sigma[p] <= limits.threshold:
                 continue
-            p = i * w + j
+            i, j = p // w, p % w
             bits = scrambled(np.uint64(frame), np.uint64(p))
             if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
                 continue
@@ -234,6 +236,15 @@ def remember(first, step, frame, x, l, limits, solid, age, samples):  # type: ig
             slot = np.int64((bits >> np.uint64(24)) % count)
             for c in range(channels):
                 samples[u * w + v, c, slot] = deviation(x[i, j, c], l[u, v, c], unit)
+
+
+@part
+def any_above(values, factor, limit):  # type: ignore[no-untyped-def]
+    """Return whether any of the values, (n,) float32, times the factor exceeds the limit."""
+    largest = _ZERO
+    for i in range(values.size):
+        largest = max(largest, factor * values[i])
+    return largest > limit
 
 
 @part

@@ -85,7 +85,7 @@ class SceneModel:
         usual = self._light_trigger.usual
         self.objects.rewind()
         self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(usual)
-        return usual <= _RESTLESS
+        return bool(usual <= _RESTLESS)
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return mask, residual and background of a checked frame by the current model."""

@@ -37,7 +37,7 @@ _FIRST = 0.1  # upper limit of the initial scale
 
 _SAMPLES = 16  # per pixel
 _EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
-_SETTLED = 512  # learned frames before `later`
+_SETTLED = 512  # learned frames before the larger interval
 _PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
 _SHARE_RATE = 0.1  # per candidate
 _BELIEF = 0.5  # share of matching candidates above which they are background

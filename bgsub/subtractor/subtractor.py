@@ -313,7 +313,7 @@ class BackgroundSubtractor(OpenCVNames):
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
         finally:
-            is_known = self._scenes is not None and bool(self._scenes.rewind())
+            is_known = self._scenes is not None and self._scenes.rewind()
             if not is_known:
                 self.clear()
         return is_known

@@ -130,19 +130,33 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     camera = Camera(picture())
     subtractor = started(camera, absorb_after=4.0)
     never = started(Camera(picture()), absorb_after=float("inf"))
-    start, of_the_start = Camera(picture()), BackgroundSubtractor(**QUICK)
     image, where = with_object(camera.background)
     frames = [camera.frame(image) for _ in range(60)]
-    for _ in range(20):
-        of_the_start.apply(start.frame(image))
     shares = [share(subtractor.apply(frame), where) for frame in frames]
     assert min(shares[:38]) > 0.8
     assert max(shares[46:]) < 0.05
     assert min(share(never.apply(frame), where) for frame in frames) > 0.8
-    for one, seen in ((subtractor, camera), (of_the_start, start)):
-        shares = [share(one.apply(seen.frame()), where) for _ in range(25)]
-        assert shares[0] > 0.8
-        assert max(shares[16:]) < 0.05  # 11 to 15 frames for four seeds
+    shares = [share(subtractor.apply(camera.frame()), where) for _ in range(25)]
+    assert shares[0] > 0.8
+    assert max(shares[12:]) < 0.05
+
+
+def test_ghosts_are_released_within_two_seconds():
+    last = []
+    for seed in range(4):
+        absorbed, of_the_start = Camera(picture(), seed), Camera(picture(), seed)
+        image, where = with_object(absorbed.background)
+        early, late = started(absorbed, absorb_after=4.0), BackgroundSubtractor(**QUICK)
+        for _ in range(60):
+            early.apply(absorbed.frame(image))
+        for _ in range(20):
+            late.apply(of_the_start.frame(image))
+        for one, camera in ((early, absorbed), (late, of_the_start)):
+            shares = [share(one.apply(camera.frame()), where) for _ in range(25)]
+            assert shares[0] > 0.8
+            last.append(1 + np.flatnonzero(np.array(shares) >= 0.05)[-1])
+    assert max(last) <= 15
+    assert np.mean(last) < 14
 
 
 @pytest.mark.parametrize("level", [12, 250])
