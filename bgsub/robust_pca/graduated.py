@@ -129,8 +129,7 @@ def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
             best = descent
         if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not schedule.repeats_on_noise):
             break
-    if best is not None:
-        yield from best.finish(final, repeated=best is not descent)
+    yield from best.finish(final, repeated=best is not descent)  # type: ignore[union-attr]  # there is a schedule
 
 
 def _fit(task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:

@@ -53,13 +53,11 @@ class Way:
 
     def place(self, distance: float) -> tuple[float, float, float, float]:
         """Return (x, z) after some metres and the direction (dx, dz) of the walk there."""
-        for p, q in zip(self.corners, self.corners[1:], strict=False):
-            piece = math.dist(p, q)
-            if distance <= piece:
-                break
-            distance -= piece
-        else:
-            distance = piece
+        pieces = [*zip(self.corners, self.corners[1:], strict=False)]
+        while len(pieces) > 1 and distance > math.dist(*pieces[0]):
+            distance -= math.dist(*pieces.pop(0))
+        p, q = pieces[0]
+        piece = math.dist(p, q)
         dx, dz = (q[0] - p[0]) / piece, (q[1] - p[1]) / piece
         return p[0] + dx * distance, p[1] + dz * distance, dx, dz
 

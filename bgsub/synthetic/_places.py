@@ -172,7 +172,7 @@ def _picture(name: str, camera: Camera, seed: int) -> Picture:
     boxes = [_box(box, drawn, names) for box in given["boxes"]]
     lights = [_light(light, names) for light in given["lights"]]
     more, sky = place.rest(camera, seed, rng)
-    return render(camera, [box for box in boxes if box is not None] + more, lights, sky)
+    return render(camera, boxes + more, lights, sky)
 
 
 def _coordinate(value: float | str, names: Names) -> float:
@@ -194,11 +194,8 @@ def _light(given: dict[str, Any], names: Names) -> Light:
     return Light(**{**given, "colour": bgr(*given["colour"]), "points": points, "towards": towards})
 
 
-def _box(given: dict[str, Any], drawn: dict[str, Any], names: Names) -> Box | None:
-    """Return a box; None if it is narrower than its key `least`."""
+def _box(given: dict[str, Any], drawn: dict[str, Any], names: Names) -> Box:
     low, high = _point(given["low"], names), _point(given["high"], names)
-    if high[0] - low[0] <= given.get("least", 0):
-        return None
     colour = bgr(*(drawn[given["colour"]] if isinstance(given["colour"], str) else given["colour"]))
     options = {key: given[key] for key in ("glow", "lamp", "casts", "ground") if key in given}
     return Box(low, high, colour * np.float32(given.get("shade", 1)), drawn.get(given.get("texture", "")), **options)

@@ -163,6 +163,8 @@ WRONG = [
     ("cube.npy", ("--samples", "columns"), "only a matrix has columns as samples"),
     ("new.mat", (), "MATLAB file of version 7.3 (HDF5)"),
     ("x.npy", ("--rank", 41), "rank must be in 1..40 for n_samples=40 and n_features=60, got 41"),
+    ("x.npy", ("--key", "a"), "--key is for .npz and .mat, 'x.npy' holds one array"),
+    ("empty.npz", (), "'empty.npz' holds no matrix"),
     ("x.npy", ("--every", 2), "--every is for frames, got 'x.npy'"),
     ("frames", ("--samples", "rows"), "--samples is for matrices, got 'frames'"),
     ("gap.npy", (), "each sample must have an observed entry, got none in sample 1"),
@@ -176,6 +178,7 @@ def test_wrong_inputs(cli, place):
     arrays |= {"cube": np.ones((2, 3, 4)), "gap": [[1.0, 2], [np.nan, np.nan], [3, 4]], "objects": [[None, 1]]}
     for name, array in arrays.items():
         np.save(f"{name}.npy", np.array(array), allow_pickle=True)
+    np.savez("empty.npz")
     Path("new.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + struct.pack("<H", 0x0200) + b"IM" + b"x" * 400)
     for source, words, message in WRONG:
         refuse(cli("decompose", source, "-o", "out", *words), message)

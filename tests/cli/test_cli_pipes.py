@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -76,6 +77,13 @@ def test_writer_that_ends_within_a_frame(cli, tmp_path, frames, written):
     assert answer.code == 1
     assert answer.err.startswith(f"bgsub: error: pipe '{fifo}' breaks off within frame ")
     assert 10 < len(read_video(tmp_path / "out" / "mask.mkv")) < 20
+
+
+def test_live_run_over_a_pipe_is_that_of_a_camera(cli, tmp_path, frames, written):
+    words = ("live", written(streamed(frames)), "--no-window", "-o", tmp_path / "out", "--json", *QUICK)
+    result = json.loads(cli(*words).ok().out)
+    assert (result["stopped"], result["frames"] + result["dropped"]) == ("end", len(frames))
+    assert len(read_video(tmp_path / "out" / "mask.mkv")) == result["frames"] > 0
 
 
 @pytest.mark.slow

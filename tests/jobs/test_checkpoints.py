@@ -5,16 +5,18 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 from checkpoint_kit import due_every
 from video_fakes import FakeSource, ThresholdSubtractor, separate, write_images, write_video
 
-from bgsub.errors import SourceError
+import bgsub
+from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, saved_frames
 from bgsub.jobs.job import Job
-from bgsub.jobs.job_state import InputState, JobIdentity
+from bgsub.jobs.job_state import InputState, JobIdentity, prepare
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.video import ImageSequenceSource, Sink, open_source
 
@@ -169,6 +171,39 @@ def test_source_that_became_too_short(path):
         Pipeline(FakeSource(5), Counting(), [RecordingSink()], checkpoints=checkpoints(path, start)).run()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"frames": "3"}, "frames"), ({"frames": 3}, "it has no model"), ({"started": "now"}, "now")]
+)
+def test_damaged_checkpoints(path, wrong, message):
+    made = checkpoints(path)
+    replace(made.start, **wrong).write(path)
+    with pytest.raises(SourceError, match=f"the checkpoint '{path}' is damaged: .*{message}"):
+        Checkpoint.read(path)
+    with pytest.raises(ValueError, match="of a new run"), made.damage_reported():
+        raise ValueError("of a new run")
+
+
+def test_checkpoints_of_other_runs_are_refused(path, tmp_path, monkeypatch):
+    def begin(source):
+        return prepare(Job("fake", tmp_path), source, Counting(), lambda _overwrite, _started: [RecordingSink()])[2]
+
+    with pytest.raises(ParameterError, match="fake cannot be resumed: the source is live"):
+        begin(FakeSource(live=True))
+    start = begin(FakeSource()).start
+    assert (start.frames, start.identity["source"]["path"]) == (0, "fake")
+    for wrong, error, message in (
+        ({"version": "0.1"}, ParameterError, f"was made by bgsub 0.1, this is {bgsub.__version__}"),
+        ({"identity": {"options": 3, "files": {}}}, SourceError, "is damaged: options and files are dicts"),
+    ):
+        replace(start, **wrong).write(path)
+        with pytest.raises(error, match=f"{message}; --overwrite starts over"):
+            begin(FakeSource())
+    start.write(path)
+    monkeypatch.setattr(RecordingSink, "resume", mock.Mock(side_effect=SinkError("the disk is gone")))
+    with pytest.raises(SinkError, match="the disk is gone"):
+        begin(FakeSource())
+
+
 @pytest.fixture
 def folder(tmp_path):
     place = tmp_path / "in"
@@ -215,6 +250,7 @@ def test_fingerprint_of_options_and_contents(tmp_path):
         path.write_bytes(b"1")
     model, roi, privacy = files
     masks = {"roi": (f"door={roi}", "0,0,5,5"), "privacy": (str(privacy), "0,0,5,5")}
+    assert Job(["a.mp4", "b.mp4"], "out") == Job(("a.mp4", "b.mp4"), Path("out"))  # of JSON
     job = Job("a.mp4", Path("/out/a"), model=model, save_model=Path("/out/a/m.npz"), **masks)
     other = Job("b.mp4", Path("/out/b"), model=model, save_model=Path("/out/b/m.npz"), **masks)
     first = fingerprint(job)

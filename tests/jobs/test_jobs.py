@@ -136,6 +136,8 @@ def test_model_replaces_only_the_loaded_model(job, pictures, tmp_path):
         run_job(replace(saved, overwrite=True))
         saved = again
     run_job(replace(again, name="third", model=again.save_model, parameters={}))
+    with pytest.raises(ParameterError, match="a saved model brings its own parameters, so start_frames cannot"):
+        run_job(replace(again, model=again.save_model))
     video = write_video(tmp_path / "in.avi", pictures)
     itself = replace(saved, source=str(video), save_model=tmp_path / "out" / ".." / video.name, overwrite=True)
     with pytest.raises(ParameterError, match="the input itself"):
@@ -176,7 +178,7 @@ class Tunable(ThresholdSubtractor):
         self.changes.append((len(self.rates), parameters, threading.current_thread().name))
 
 
-def test_changes_are_applied_once_in_the_tracking_thread():
+def test_changes_are_applied_once_in_the_tracking_thread(caplog):
     controls, subtractor = Controls(), Tunable()
     controls.tune(threshold=0.2)
     controls.tune(threshold=0.3, shadows="off")
@@ -185,6 +187,9 @@ def test_changes_are_applied_once_in_the_tracking_thread():
     assert controls.statistics.as_dict()["frame"] == "000011"
     assert subtractor.changes == [(0, {"threshold": 0.3, "shadows": "off"}, "bgsub-track")]
     assert controls.parameters["threshold"] == 0.3
+    controls.tune(threshold=0.4)
+    Pipeline(FakeSource(), ThresholdSubtractor(), [ListSink()], controls=controls).run()
+    assert caplog.messages == ["ThresholdSubtractor cannot change threshold while it runs"]
 
 
 def test_changes_before_the_start_and_wrong_changes():

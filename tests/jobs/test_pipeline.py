@@ -14,7 +14,7 @@ import pytest
 from video_fakes import COUNT, FakeSource, ListSink, ThresholdSubtractor, quit_after, separate
 
 import bgsub
-from bgsub.errors import SourceError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs import pipeline
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
@@ -165,6 +165,8 @@ def test_yields_every_frame_with_its_separation(subtractor, frames, tmp_path):
     assert [frame.index for frame, _ in seen] == list(range(COUNT))
     for frame, separation in seen:
         np.testing.assert_array_equal(separation.frame, frame.image)
+    with pytest.raises(ParameterError, match="an output must be a sink or a callable, got 3"):
+        bgsub.process_video(frames, [ListSink(), 3], subtractor=subtractor)
     with pytest.raises(SourceError, match="no such file or folder"):  # before the loop
         bgsub.separate(tmp_path / "gone.avi")
 

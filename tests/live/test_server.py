@@ -237,6 +237,7 @@ def test_commands_of_other_sites_are_refused(client, controls):
     for headers in (
         *({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://[::1"}),
         *({"Sec_Fetch_Site": "cross-site"}, {"Content_Type": "text/plain"}, {"Content_Type": ""}),
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"},
     ):
         assert client.command({"paused": True}, **headers)[0] == 403
     assert not controls.paused
@@ -393,6 +394,9 @@ def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monke
         assert picture().shape == (360, 640, 3)
         put(server)
         wait_until(lambda: "the view mask cannot be shown" in caplog.text)
+        assert client.refusal("/picture.jpg") == (503, "camera has no picture")
+        patch.setattr(cv2, "imencode", lambda *_: (False, None))
+        assert client.refusal("/snapshot.png") == (400, "a picture of (32, 48, 3) cannot be encoded as .png")
         patch.undo()
         put(server)
         assert picture().shape == (32, 48, 3)

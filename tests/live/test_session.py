@@ -108,8 +108,9 @@ def camera(name, *sinks, **options):
 
 def test_one_camera_runs_in_the_calling_thread(cameras, display):
     counting = Counting(lambda count: count == 5 and session.quit())
-    with LiveSession([camera("0", counting)]) as session:
+    with LiveSession([camera("0", counting)], page={"port": 0}) as session:
         (outcome,) = session.run()
+        assert session.server.broadcasts[0].number >= counting.count
     assert (outcome.name, outcome.error) == ("camera 0", None)
     assert outcome.result.summary.frames == counting.count >= 5
     assert outcome.result.summary.stopped == "user"
@@ -251,6 +252,7 @@ def test_files_play_in_real_time_unless_fast(tmp_path, monkeypatch):
     begin = time.monotonic()
     assert len(list(PacedSource(ArraySource(make_frames(6), fps=40)))) == 6
     assert time.monotonic() - begin >= 0.12
+    assert len(list(PacedSource(ArraySource(make_frames(6))))) == 6  # without times
 
 
 def test_conflicting_arguments_leave_no_window_open(display):

@@ -110,6 +110,22 @@ class Quadratic(Problem):
         return self.d * self.point
 
 
+class Ball(Quadratic):
+    """The quadratic inside the unit ball, infinite outside."""
+
+    def evaluate(self, x):
+        return super().evaluate(x) if x @ x < 1 else np.inf
+
+
+@pytest.mark.parametrize("step_length", [2.5, 1e4])
+def test_step_that_leaves_the_domain_is_shortened(step_length):
+    problem = Ball(np.ones(3), np.full(3, 0.5))
+    search = ConjugateGradients(problem, step_length=step_length)
+    value = search.step(problem.evaluate(problem.point))
+    assert 0 <= value == problem.evaluate(problem.point) < 0.375
+    assert search.step_length < 2.5
+
+
 @pytest.mark.parametrize("probing", [True, False])
 def test_objective_falls(probing):
     problem = Quadratic(np.array([1.0, 0.5, 0.1, 0.01]), np.ones(4))
@@ -223,6 +239,12 @@ def test_scale_counts_the_degrees_of_freedom():
     spread = np.sqrt(1 - 20 * 80 / 2500)
     assert raw.of_residual(Y.T, U) == pytest.approx(spread * corrected.of_residual(Y.T, U))
     assert corrected.of_residual(Y.T, U) == pytest.approx(1, rel=0.3)
+
+
+def test_scale_of_a_single_observed_entry():
+    observed = np.zeros((500, 500), bool)
+    observed[3, 4] = True
+    assert scale_of(np.full((500, 500), -5.0), observed=observed).of_data() == pytest.approx(5 / 0.3186, rel=1e-3)
 
 
 def test_scale_skips_rows_and_columns_of_zeros():

@@ -80,6 +80,18 @@ def test_an_exact_fit_is_not_repeated(mu_end):
     assert np.all(np.diff([progress.mu for progress in seen]) <= 0)
 
 
+@needs_compiler
+@pytest.mark.parametrize("seed", [42, 59])
+def test_fit_ends_where_rounding_hides_all_decrease(seed):
+    X = np.random.default_rng(seed).standard_normal((9, 8)).astype(np.float32)
+    seen = []
+    model = RobustPCA(7, quality="fast", surrogate="atan", mu_end=1e-9, callback=seen.append).fit(X)
+    assert (model.mu_, model.n_iter_) == (pytest.approx(1e-9, rel=0.1), seen[-1].iteration)
+    assert np.isfinite(model.objective_).all()
+    np.testing.assert_allclose(model.low_rank_ + model.sparse_, X, atol=1e-5)
+    assert np.median(np.abs(model.sparse_)) < 1e-5  # all but the outliers
+
+
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_callback_sees_the_low_rank_part_and_ends_the_fit(quality):
     X, _, _ = planted()

@@ -60,6 +60,8 @@ def test_likelihood_is_that_of_the_best_scale():
     assert np.exp(best.x) < 0.05
     assert log_likelihood(residual, 0.1) == log_likelihood(np.where(np.abs(residual) < 0.1, 0.1, residual), 1e-9)
     assert np.isfinite(log_likelihood(np.zeros(3), float(np.finfo(np.float32).tiny)))
+    flat = log_likelihood(np.repeat([0.0, 1e6], 9), 1e-3)  # all scales between 1e-3 and 1e6 are almost as good
+    assert flat == pytest.approx(-np.log(np.pi * 1e6), abs=0.01)
 
 
 @needs_compiler

@@ -43,6 +43,10 @@ def test_shapes_and_attributes(name):
     assert made.frames().shape == (7, 64, 80, 3)
     assert made.masks().shape == (7, 64, 80)
     assert scene(name, size=SMALL, length=2, channels=1).frames().shape == (2, 64, 80)
+    assert same(made[-4], (frame, mask))
+    for index in (7, -8):
+        with pytest.raises(IndexError, match=f"frame {index} of a scene of 7 frames"):
+            made[index]
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -107,9 +107,8 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        parent.join()  # type: ignore[union-attr]  # None only in the main process
+        os._exit(1)
 
     threading.Thread(target=watch, name="bgsub-parent", daemon=True).start()
 

@@ -50,7 +50,9 @@ def test_each_source_has_its_folder_and_is_done_once(jobs, files, output):
         assert len(lines(output)) == 4
 
 
-@pytest.mark.parametrize("change", ["source", "lost output", "lost folder", "empty output", "damaged record"])
+@pytest.mark.parametrize(
+    "change", ["source", "lost output", "lost folder", "lost clips", "empty output", "damaged record"]
+)
 def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change):
     run(files, output)
     done, source = output / "b", files / "b.mp4"
@@ -64,8 +66,12 @@ def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change)
         os.truncate(done / "mask.txt", 0)
     else:
         record = json.loads((done / "result.json").read_text())
-        del record["files"]
-        (done / "result.json").write_text(json.dumps({**record, "options": "0123456789abcdef"}))
+        if change == "lost clips":
+            record["result"]["outputs"].append("clips")
+        else:
+            del record["files"]
+            record["options"] = "0123456789abcdef"
+        (done / "result.json").write_text(json.dumps(record))
     jobs.done.clear()
     result = run(files, output)
     assert jobs.done == names(result.done) == ["b.mp4"]
@@ -109,6 +115,14 @@ def test_permanent_failures_are_not_tried_again(jobs, files, output, error):
     (files / "b.mp4").write_text("new")
     assert names(run(files, output).failed) == ["b.mp4"]
     assert text(output, "b") == "text of b"  # the earlier result
+
+
+def test_batch_waits_for_workers(jobs, files, output, monkeypatch):
+    monkeypatch.setattr("bgsub.jobs.batch.run._WAIT_SECONDS", 0.001)
+    workers = FakeWorkers()
+    workers.slots = mock.Mock(side_effect=[0, 0, 4])
+    assert names(run(files, output, workers).done) == ALL
+    assert workers.slots.call_count == 3
 
 
 @pytest.mark.parametrize(("deaths", "attempts"), [(1, 2), (5, 3)])
@@ -196,7 +210,7 @@ def test_ctrl_c_while_a_result_is_published_comes_after_its_line(jobs, files, ou
         ({"name": "{place}"}, "got {place}"),
         ({"end": "1s", "duration": "1s"}, "end .*duration"),
         ({"every": 0}, "every must be"),
-        ({"save_model": "result.json"}, "save_model must have another name"),
+        ({"save": (), "save_model": "result.json"}, "save_model must have another name"),
     ],
 )
 def test_wrong_option_makes_no_folder(jobs, files, output, options, message):
@@ -236,6 +250,35 @@ def test_worker_refuses_files_that_it_does_not_see(task, output):
         outcome = do_task(replace(task, **change))
         assert error in outcome.error
         assert outcome.retryable == retryable
+
+
+def test_worker_begins_again_where_an_attempt_cannot_go_on(task, jobs, output, monkeypatch):
+    finished = output / f".a.attempt-{0:032}"
+
+    def do(job, *, watch):
+        if job.resume and job.output != finished:
+            raise SinkError("this output has no checkpoints")
+        result = jobs(job, watch=watch)
+        result.already_done = job.output == finished
+        return result
+
+    monkeypatch.setattr("bgsub.jobs.batch.task.unfinished", lambda _target: finished)
+    monkeypatch.setattr("bgsub.jobs.batch.task.run_job", do)
+    outcome = do_task(task)
+    assert outcome.warnings == (f"'{output / 'a'}' is finished, but its record is missing; starting over",)
+    assert (outcome.error, outcome.result["outputs"], outcome.attempt == finished.name) == ("", ["mask.txt"], False)
+    assert finished.is_dir()
+
+
+def test_output_with_the_name_of_the_record_fails(task, jobs, output, monkeypatch):
+    def do(job, *, watch):
+        result = jobs(job, watch=watch)
+        (job.output / "result.json").touch()
+        return result
+
+    monkeypatch.setattr("bgsub.jobs.batch.task.run_job", do)
+    assert do_task(task).error.startswith("an output must have another name than 'result.json'")
+    assert visible(output) == []
 
 
 def test_messages_name_the_final_folder_once(jobs, files, output, caplog, monkeypatch):

@@ -1,6 +1,7 @@
 """Batches with real workers: processes of this machine, and a Dask cluster."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from video_fakes import write_video
 import bgsub
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.jobs.batch import run_batch
+from bgsub.jobs.batch.workers import raise_file_limit
 from bgsub.jobs.job import Job
 
 pytestmark = pytest.mark.large
@@ -134,6 +136,17 @@ def test_ctrl_c_and_the_same_command_again(tmp_path, videos, output):
     assert len(visible(output)) == done
     again = run_batch(videos, output, workers=1, make_job=quick)
     assert (len(again.done), len(again.skipped)) == (COUNT - done, done)
+
+
+def test_file_limit_is_raised_within_the_hard_limit(monkeypatch):
+    changes = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (20, 100))
+    monkeypatch.setattr(resource, "setrlimit", lambda _kind, limits: changes.append(limits))
+    for needed in (20, 60):
+        raise_file_limit(needed, "a batch")
+    assert changes == [(60, 100)]
+    with pytest.raises(ParameterError, match=r"a batch needs 101 open files at a time, 100 are allowed \(ulimit -n\)"):
+        raise_file_limit(101, "a batch")
 
 
 # With Dask

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from planted_parts import make_matrix, make_pictures, relative_error
+from video_fakes import FakeSource
 
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.decomposition.run import decompose, outliers
@@ -52,13 +53,16 @@ def test_refuses_input_larger_than_the_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("announced", [None, 3, 40])
-def test_reads_all_frames_for_any_announced_length(announced, monkeypatch):
+def test_reads_all_frames_for_any_announced_length(announced):
     frames, _ = make_pictures()
-    monkeypatch.setattr(ArraySource, "length", announced)
-    samples = read_frames(ArraySource(frames, fps=10))
+    source = ArraySource(frames, fps=10)
+    source.length = announced
+    samples = read_frames(source)
     np.testing.assert_allclose(samples.X, frames.reshape(24, -1) / 255, atol=1e-6)
     assert [frame.index for frame in samples.frames] == list(range(24))
     assert samples.fps == 10
+    with pytest.raises(SourceError, match="fake has no frame"):
+        read_frames(FakeSource(0))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float64])
@@ -111,6 +115,8 @@ def test_writes_all_outputs_or_none(tmp_path):
     (folder / "b" / "notes.txt").write_text("mine")
     refused(SinkError, r"more than images .*notes.txt")
     refused(SinkError, "is the input itself", source=folder / "a.txt")
+    targets = [Target("b", write_text)]
+    refused(SinkError, "b' is a folder already")
     assert (folder / "a.txt").read_text() == "new"
 
 
