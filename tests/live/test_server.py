@@ -396,7 +396,7 @@ def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monke
         wait_until(lambda: "the view mask cannot be shown" in caplog.text)
         assert client.refusal("/picture.jpg") == (503, "camera has no picture")
         patch.setattr(cv2, "imencode", lambda *_: (False, None))
-        assert client.refusal("/snapshot.png") == (400, "a picture of (32, 48, 3) cannot be encoded as .png")
+        assert client.refusal("/snapshot.png?view=mask") == (400, "a picture of (32, 48, 3) cannot be encoded as .png")
         patch.undo()
         put(server)
         assert picture().shape == (32, 48, 3)
