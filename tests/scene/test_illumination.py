@@ -222,3 +222,14 @@ def test_remembered_backgrounds_are_recognised_without_duplicates():
     assert 2 <= len(illumination._memory) < 10
     for i, memory in enumerate(illumination._memory):  # the newest ones, the last one first
         np.testing.assert_array_equal(memory, picture(1, 9 - i).ravel())
+
+
+def test_bytes_under_a_light_are_rounded():
+    image = np.random.default_rng(0).integers(30, 200, 12 * 16, np.uint8)
+    illumination = Illumination((12, 16, 1), THRESHOLD)
+    values = illumination.values(image, 1 / 255)
+    light = illumination.between(values, F(0.6) * values)
+    got, exact = (illumination.relit(picture, light, 1 / 255) for picture in (image, image.astype(F)))
+    assert (got.dtype, exact.dtype) == (np.uint8, F)
+    assert exact.mean() < 0.7 * image.mean()
+    np.testing.assert_allclose(got, exact, atol=0.501)

@@ -6,6 +6,7 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
 from bgsub.scene.registration import Movement, Registration
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
@@ -256,6 +257,25 @@ def test_rotated_mask_is_mapped_back_and_a_still_one_unchanged():
     assert (aligned is still, movement) == (True, None)
     assert to_background(None, known) is known
     assert to_frame(None, still, still, smooth=True) is still
+
+
+@pytest.mark.parametrize("shift", [(0.5, 0.25), (-2.3, 1.6), (3.0, -0.7)])
+def test_background_shown_in_a_frame_is_shifted_and_the_frame_fills_the_rest(shift):
+    background, frame = TEXTURES[3].seen(9, 12), OBJECTS[3].seen(9, 12)
+    shown = to_frame(Movement(*shift, 0.0), background, frame, smooth=True)
+    expected = reference.shifted(background, -shift[0], -shift[1], frame)
+    np.testing.assert_allclose(shown, expected, atol=1e-5)
+
+
+def test_saved_points_on_the_border_are_refused():
+    shape, dtype = (H, W, 1), np.dtype("float32")
+    state = registered(1).state()
+    Registration().set_state(state, shape, dtype)
+    for y, x in [(0, 5), (H - 1, 5), (5, 0), (5, W - 1), (H, 5)]:
+        best, strength = state["fine"]["best"].copy(), state["fine"]["strength"]
+        best[strength == strength.max()] = y * W + x
+        with pytest.raises(ParameterError, match="on its border"):
+            Registration().set_state({**state, "fine": {**state["fine"], "best": best}}, shape, dtype)
 
 
 def test_new_reference_is_used_at_once():

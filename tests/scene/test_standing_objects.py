@@ -119,6 +119,19 @@ def test_remains_of_a_light_change_are_released():
     assert max(released) <= FPS  # later on, new foreground is an object
 
 
+def test_a_remain_that_was_background_once_is_no_light():
+    objects, background = standing(), scene()
+    left, right = np.s_[10:30, 24:34], np.s_[10:30, 34:44]
+    objects.light_changed(mask_of(), mask_of(left, right))
+    frame = background.copy()
+    frame[10:30, 24:44] = 0.95
+    assert objects.released(frame.ravel(), background.ravel(), mask_of(left)) is None
+    released = feed(objects, frame, background, mask_of(left, right), FPS)
+    assert released
+    for found in released.values():
+        np.testing.assert_array_equal(found, mask_of(left) == 255)
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_ghosts_are_released_and_standing_objects_kept(channels):
     empty = scene(channels)
