@@ -232,12 +232,13 @@ def compare(
             if masks is not None:
                 observers.append(MaskWriter(Path(masks) / name if len(methods) > 1 else masks, sequence))
             method = make()
-            ahead = progress is not None and not online and hasattr(method, "rehearse")
-            if ahead:
+            is_known = online
+            if progress is not None and not online and hasattr(method, "rehearse"):
+                is_known = True
                 with progress(f"{sequence.name}, {name}, looking ahead", min(LONGEST, len(sequence))) as bar:
                     rehearse(method, (frame for _number, frame in sequence.frames() if not bar.update()))
             with _observed(sequence, name, sheet, worst, progress, len(sequence), observers) as on_frame:
-                score = evaluate(sequence, method, name=name, on_frame=on_frame, online=online or ahead)
+                score = evaluate(sequence, method, name=name, on_frame=on_frame, online=is_known)
             yield score
 
 
