@@ -17,7 +17,6 @@ from bgsub.tracking.basis import Sweep
 _NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band
 _BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for fewer and longer loops
-_FEWEST_BLOCKS = 8  # in small frames: the blocks take turns in learning
 _CHUNK = _frame_kernels.CHUNK
 
 
@@ -39,8 +38,7 @@ class SweepEngine:
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
         h, w, channels = frames.cube
-        pixels = min(_BLOCK_BYTES // (4 * channels * (rank + 3)), h * w // _FEWEST_BLOCKS)
-        self.block = max(pixels // _CHUNK, 1) * _CHUNK
+        self.block = max(_BLOCK_BYTES // (4 * channels * (rank + 3)) // _CHUNK, 1) * _CHUNK
         self._bands = bands_for(h * w, _WORTH_A_THREAD, threads)
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
