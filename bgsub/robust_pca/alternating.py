@@ -30,10 +30,12 @@ _FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must 
 
 def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Progress]:
     """Yield each half of the alternations; first and last mu must be set."""
+    assert settings.first is not None
+    assert settings.last is not None
     U, Y = truncated_svd(fill_missing(cost.X, cost.observed), rank)
     tolerance = settings.tolerance_in(cost.X.dtype, _TOLERANCE, _ROUNDING)
     lengths = {"basis": 1.0, "coefficients": 1.0}
-    mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)  # type: ignore[arg-type]
+    mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)
     for turn, mu in enumerate(mus.tolist(), 1):
         cost.surrogate = replace(cost.surrogate, mu=mu)
         U, R = qr_positive(U)  # rounding accumulates over the retractions

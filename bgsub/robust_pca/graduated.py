@@ -129,7 +129,8 @@ def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
             best = descent
         if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not schedule.repeats_on_noise):
             break
-    yield from best.finish(final, repeated=best is not descent)  # type: ignore[union-attr]  # there is a schedule
+    assert best is not None  # there is a schedule
+    yield from best.finish(final, repeated=best is not descent)
 
 
 def _fit(task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:

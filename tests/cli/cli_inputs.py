@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from serving import serving
 from video_fakes import MjpegServer, write_images
 
 from bgsub._opencv import cv2
@@ -69,11 +70,5 @@ def read_masks(folder: Path) -> list[np.ndarray]:
 def served(images) -> Iterator[MjpegServer]:
     server = MjpegServer(np.empty(0))
     server.images = images
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
+from serving import serving
+
 HANG, TRICKLE = "hang", "trickle"
 
 
@@ -72,15 +74,11 @@ class _Handler(BaseHTTPRequestHandler):
 def receiving(answers: list[int | str | bytes] | None = None, always: int | str = 200) -> Iterator[Receiver]:
     """Serve during the block."""
     server = Receiver(answers or [], always)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server):
+        try:
+            yield server
+        finally:
+            server.ended.set()
 
 
 def unused_address() -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
+from serving import serving
 from video_fakes import MjpegServer, ThresholdSubtractor, Writers, make_frames
 
 
@@ -29,9 +28,5 @@ def written(tmp_path):
 @pytest.fixture
 def mjpeg_server(frames):
     server = MjpegServer(frames)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from serving import serving
 from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, read_video, wait_first, write_video
 
 from bgsub._opencv import cv2
@@ -240,14 +241,8 @@ def served(data, ask="", elsewhere=()):
     server = Server(("127.0.0.1", 0), Handler)
     server.data, server.ask, server.elsewhere = data, ask, dict(elsewhere)
     server.asked, server.place = [], f"127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

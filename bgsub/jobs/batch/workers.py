@@ -105,9 +105,10 @@ def raise_file_limit(needed: int, what: str) -> None:
 def _end_with_parent() -> None:
     """Prepare a worker process: it ends when its parent is killed, which a pool does not notice."""
     parent = multiprocessing.parent_process()
+    assert parent is not None  # this is a worker
 
     def watch() -> None:
-        parent.join()  # type: ignore[union-attr]  # None only in the main process
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, name="bgsub-parent", daemon=True).start()
