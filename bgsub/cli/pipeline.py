@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,7 +56,7 @@ class RunReporter:
                 frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
                 meter = None if source.restartable else stack.enter_context(show(source.name, source.length))
 
-                def ahead(coming: Iterator[Frame]) -> Iterator[Frame]:
+                def ahead(coming: Iterator[Frame]) -> Generator[Frame, None, None]:
                     with (
                         context.scope(cleanup=False),
                         show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST)) as meter,

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +143,10 @@ class LiveStatistics:
         return (len(self._times) - 1) / span if span > 0 else 0.0
 
 
+def _unchanged(frames: Iterator[Frame]) -> Generator[Frame, None, None]:
+    yield from frames
+
+
 class Controls:
     """Live state of one run, shared by its pipeline, windows and browsers; safe to use from any thread.
 
@@ -180,7 +184,7 @@ class Controls:
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
-        self.watch_ahead: Callable[[Iterator[Frame]], Iterator[Frame]] = iter  # passes on the frames of a rehearsal
+        self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]] = _unchanged  # of a rehearsal
         self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
 
     # -- commands ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
@@ -185,8 +186,8 @@ class Pipeline:
             source = self._source
             if self._looks_ahead:
                 self._controls.tune_subtractor(self._subtractor)
-                ahead = takewhile(self._goes_on, self._controls.watch_ahead(source.ahead()))
-                rehearse(self._subtractor, (frame.image for frame in ahead))
+                with closing(self._controls.watch_ahead(source.ahead())) as ahead:
+                    rehearse(self._subtractor, (frame.image for frame in takewhile(self._goes_on, ahead)))
                 self._begin = time.perf_counter(), waited()
                 if not self._goes_on():
                     self._frames.close()

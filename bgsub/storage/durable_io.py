@@ -265,5 +265,7 @@ class Journal(GrowingFile):
         """Yield all records."""
         with self.reading() as file:
             while head := file.read(_SIZES.size):
+                if len(head) < _SIZES.size:
+                    raise ValueError("the last record is incomplete")
                 facts_size, data_size = _SIZES.unpack(head)
                 yield json.loads(file.read(facts_size)), file.read(data_size)

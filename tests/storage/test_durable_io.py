@@ -10,7 +10,7 @@ import pytest
 
 from bgsub.errors import SinkError
 from bgsub.storage import durable_io
-from bgsub.storage.durable_io import GrowingFile, remove_partials, replacing, write_whole
+from bgsub.storage.durable_io import GrowingFile, Journal, remove_partials, replacing, write_whole
 from bgsub.storage.file_lock import Claims
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows syncs no folders")
@@ -206,3 +206,12 @@ def test_disk_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog
     warning = f"the file system of '{tmp_path}' has no locks: another run there would not be detected"
     assert [record.getMessage() for record in caplog.records] == [warning]
     assert os.listdir(tmp_path) == []
+
+
+def test_records_are_read_again_and_damage_is_an_error(folder):
+    journal = Journal(folder / "a.mkv")
+    journal.add({"index": 1}, b"data")
+    assert list(journal.records()) == [({"index": 1}, b"data")]
+    journal.append(b"abc")
+    with pytest.raises(ValueError, match="incomplete"):
+        list(journal.records())

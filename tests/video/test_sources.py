@@ -16,6 +16,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, open_source
 from bgsub.video.sinks.create import create_sinks, label_of
+from bgsub.video.sources.images import read_image
 
 
 def names(source):
@@ -57,6 +58,16 @@ def folder_with_broken_image(tmp_path, frames):
     good = (folder / "in000002.png").read_bytes()
     (folder / "in000002.png").write_bytes(good[: len(good) // 2])
     return folder
+
+
+def test_png_that_cannot_hold_its_pixels_is_not_decoded(tmp_path, frames, monkeypatch):
+    path = write_images(tmp_path / "input", frames[:1]) / "in000001.png"
+    data = bytearray(path.read_bytes())
+    data[16:24] = (9000).to_bytes(4, "big") * 2
+    path.write_bytes(data)
+    monkeypatch.setattr("bgsub.video.sources.images.cv2.imdecode", None)
+    with pytest.raises(SourceError, match="cannot be decoded"):
+        read_image(path)
 
 
 def test_a_broken_image_stops_or_is_skipped(folder_with_broken_image, caplog):

@@ -95,8 +95,10 @@ def read_image(path: Path) -> np.ndarray:
         data = np.frombuffer(path.read_bytes(), np.uint8)
     header = _png_header(data[:_HEAD].tobytes())
     if header is not None:  # of the common formats, only PNG can compress gigabytes to a megabyte
-        width, height, size = header
-        check_memory(2 * size, f"image '{path}', {width}x{height},", "a smaller image")
+        width, height, values, depth = header
+        check_memory(2 * values * (2 if depth == 16 else 1), f"image '{path}', {width}x{height},", "a smaller image")
+        if values * depth // 8 > _MOST_COMPRESSED * data.size:
+            raise SourceError(f"image '{path}' cannot be decoded")
     try:
         with quiet():
             image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
@@ -192,14 +194,15 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by the type of colour
 
 _HEAD = 26  # bytes, up to the type of colour
+_MOST_COMPRESSED = 1033  # bytes that one byte of a PNG can hold
 
 
-def _png_header(data: bytes) -> tuple[int, int, int] | None:
-    """Return width, height and bytes of the decoded image in the header of a PNG; None for other data."""
+def _png_header(data: bytes) -> tuple[int, int, int, int] | None:
+    """Return width, height, number of values and their bits in the header of a PNG; None for other data."""
     if not data.startswith(_PNG) or len(data) < _HEAD or data[12:16] != b"IHDR":
         return None
     width, height, depth, colour = struct.unpack(">IIBB", data[16:_HEAD])
-    return width, height, width * height * _CHANNELS.get(colour, 4) * (2 if depth == 16 else 1)
+    return width, height, width * height * _CHANNELS.get(colour, 4), depth
 
 
 class ArraySource(FrameSource):
