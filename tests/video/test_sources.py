@@ -60,10 +60,15 @@ def folder_with_broken_image(tmp_path, frames):
     return folder
 
 
-def test_png_that_cannot_hold_its_pixels_is_not_decoded(tmp_path, frames, monkeypatch):
+@pytest.mark.parametrize("announced", ["pixels", "chunk"])
+def test_png_that_cannot_hold_what_it_announces_is_not_decoded(announced, tmp_path, frames, monkeypatch):
     path = write_images(tmp_path / "input", frames[:1]) / "in000001.png"
     data = bytearray(path.read_bytes())
-    data[16:24] = (9000).to_bytes(4, "big") * 2
+    assert read_image(path).size
+    if announced == "pixels":
+        data[16:24] = (9000).to_bytes(4, "big") * 2
+    else:
+        data[33] = 64  # length of the chunk after the header
     path.write_bytes(data)
     monkeypatch.setattr("bgsub.video.sources.images.cv2.imdecode", None)
     with pytest.raises(SourceError, match="cannot be decoded"):

@@ -97,7 +97,7 @@ def read_image(path: Path) -> np.ndarray:
     if header is not None:  # of the common formats, only PNG can compress gigabytes to a megabyte
         width, height, values, depth = header
         check_memory(2 * values * (2 if depth == 16 else 1), f"image '{path}', {width}x{height},", "a smaller image")
-        if values * depth // 8 > _MOST_COMPRESSED * data.size:
+        if values * depth // 8 > _MOST_COMPRESSED * data.size or not _has_whole_chunks(data):
             raise SourceError(f"image '{path}' cannot be decoded")
     try:
         with quiet():
@@ -188,6 +188,14 @@ class ImageSequenceSource(FrameSource):
             yield Frame(index, path.stem, time, image)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
+
+
+def _has_whole_chunks(data: np.ndarray) -> bool:
+    """Return whether the chunks of a PNG end within its data; OpenCV takes memory for what a chunk announces."""
+    begin = len(_PNG)
+    while begin + 4 <= data.size:
+        begin += 12 + int.from_bytes(data[begin : begin + 4].tobytes(), "big")
+    return begin <= data.size
 
 
 _PNG = b"\x89PNG\r\n\x1a\n"
