@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from bgsub.scene._frame_kernels import CHUNK
+
 # ---- pictures ----------------------------------------------------------------------------------------------------
 
 
@@ -248,11 +250,13 @@ def scrambled(frame, pixel):
 _64_BITS = 2**64 - 1
 
 
-def remembered(first, step, frame, x, l, memory, solid, age, samples):
-    """Return the samples after every `step`-th restless pixel has stored its deviation; see the kernel."""
+def remembered(frame, every, x, l, memory, solid, age, samples):
+    """Return the samples after the restless pixels of the chunks that are due have stored their deviation."""
     samples, scale = samples.copy(), float(memory.scale)
     h, w, _ = x.shape
-    for p in range(first % step, h * w, step):
+    for p in range(h * w):
+        if scrambled(frame // every, p // CHUNK * CHUNK) % every != frame % every:
+            continue
         i, j = divmod(p, w)
         bits = scrambled(frame, p)
         calm = memory.factor * memory.sigma[i, j] <= memory.threshold

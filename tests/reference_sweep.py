@@ -228,7 +228,7 @@ def planted(shape, dtype, n, seed, directions=2):
 
 def small_blocks(monkeypatch, period, size=4000):
     """Make the engine visit blocks of some dozen pixels, in bands, one of `period` in every frame."""
-    monkeypatch.setattr("bgsub.scene.background._PERIOD", period)
+    monkeypatch.setattr("bgsub.scene.background.PERIOD", period)
     monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", size)
     monkeypatch.setattr("bgsub.scene.engine._WORTH_A_THREAD", 60)
 

@@ -209,33 +209,39 @@ def deviation(x, l, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remember(first, step, frame, x, l, limits, solid, age, samples):  # type: ignore[no-untyped-def]
-    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour."""
+def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[no-untyped-def]
+    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour.
+
+    Each chunk of pixels does so in a random one of `every` frames.
+    """
     # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
     h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
     count = np.uint64(samples.shape[2])
     unit, sigma = limits.scale * _UNIT, limits.sigma.reshape(-1)
+    turn, slot = np.uint64(frame // every), np.uint64(frame % every)
     for a in range(0, sigma.size, CHUNK):
         b = min(a + CHUNK, sigma.size)
+        if scrambled(turn, np.uint64(a)) % np.uint64(every) != slot:
+            continue
         if not any_above(sigma[a:b], limits.factor, limits.threshold):
             continue
-        for p in range(a + (first - a) % step, b, step):
+        for p in range(a, b):
             if limits.factor * sigma[p] <= limits.threshold:
                 continue
             i, j = p // w, p % w
             bits = scrambled(np.uint64(frame), np.uint64(p))
             if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
                 continue
-            slot = np.int64((bits >> np.uint64(8)) % count)
+            place = np.int64((bits >> np.uint64(8)) % count)
             for c in range(channels):
-                samples[p, c, slot] = deviation(x[i, j, c], l[i, j, c], unit)
+                samples[p, c, place] = deviation(x[i, j, c], l[i, j, c], unit)
             if (bits >> np.uint64(4)) % np.uint64(2) == 0:
                 continue
             k = np.int64((bits >> np.uint64(16)) % np.uint64(9))
             u, v = min(max(i + k // 3 - 1, 0), h - 1), min(max(j + k % 3 - 1, 0), w - 1)
-            slot = np.int64((bits >> np.uint64(24)) % count)
+            place = np.int64((bits >> np.uint64(24)) % count)
             for c in range(channels):
-                samples[u * w + v, c, slot] = deviation(x[i, j, c], l[u, v, c], unit)
+                samples[u * w + v, c, place] = deviation(x[i, j, c], l[u, v, c], unit)
 
 
 @part

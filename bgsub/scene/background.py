@@ -14,7 +14,7 @@ from bgsub.numerics.surrogates import Surrogate
 from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
-from bgsub.scene.engine import SweepEngine
+from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination
 from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
@@ -25,7 +25,6 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens if mu is not given
 _EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
-_PERIOD = 3  # frames in which every block of the basis is visited once
 _INLIERS = 3.0  # noise scales of the pixel at which the cost of a channel flattens
 _LEAST = 1 / 3  # lower limit of the scales
 _PACE = 0.002  # step of the logarithm of a scale per frame
@@ -109,7 +108,7 @@ class TrackedBackground:
         self._scale = np.float32(self.unit)
         self._entries = block * frames.channels
         blocks = self._index // self._entries
-        self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
+        self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
         h, w, channels = frames.cube
         self._places = self._index.astype(np.uint64), (self._index // channels).astype(np.uint64)
         self.scale = np.ones((h, w), np.float32)
@@ -144,13 +143,13 @@ class TrackedBackground:
         flags, seen = (_NOTHING, _EVERYTHING) if hidden is None else (hidden.reshape(-1), self._seen)
         known = pixels, self._scale, self.scale.reshape(-1), flags
         _frame_kernels.read_subset(*self._places, *known, self._values, self._scales, self._seen)
-        sweep = subspace.begin(self._values, seen, self._scales, _PERIOD, self._entries) if self.one_pass else None
+        sweep = subspace.begin(self._values, seen, self._scales, PERIOD, self._entries) if self.one_pass else None
         if sweep is None:
             return self._separate_plainly(engine, hidden)
         result = engine.sweep(sweep, hidden, self.scale, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])
-        return Comparison(result.candidates, update, (_PERIOD, turn))
+        return Comparison(result.candidates, update, (PERIOD, turn))
 
     def _separate_plainly(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
         """Compare the frame of the engine by the plain passes of the tracker."""

@@ -18,6 +18,7 @@ _NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band
 _BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for fewer and longer loops
 _CHUNK = _frame_kernels.CHUNK
+PERIOD = 5  # frames in which every block of the basis is visited once
 
 
 class SweepResult(NamedTuple):
@@ -38,7 +39,8 @@ class SweepEngine:
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
         h, w, channels = frames.cube
-        self.block = max(_BLOCK_BYTES // (4 * channels * (rank + 3)) // _CHUNK, 1) * _CHUNK
+        most = min(_BLOCK_BYTES // (4 * channels * (rank + 3)), h * w // PERIOD)  # a block per turn in small frames
+        self.block = max(most // _CHUNK, 1) * _CHUNK
         self._bands = bands_for(h * w, _WORTH_A_THREAD, threads)
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0

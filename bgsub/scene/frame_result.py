@@ -44,7 +44,7 @@ class ForegroundProbability:
         return np.clip(mean, 0, 1)  # running sums may round beyond
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class TrainingInput:
     """The input of learning from a frame, in the coordinates of the background."""
 
@@ -54,7 +54,7 @@ class TrainingInput:
     compared: Comparison
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class FrameResult:
     """Result of a scene model for one frame; valid until the next frame."""
 

@@ -110,8 +110,7 @@ class SampleMemory:
         """Store samples of restless pixels; rarely at `solid` ones, (h, w) uint8, and never if they stand still."""
         self._frame += 1
         every = max(min(_EVERY[1] * self._frame // _SETTLED, _EVERY[1]), _EVERY[0])
-        first = self._frame % every
-        _segment_kernels.remember(first, every, self._frame, x, background, limits, solid, age, self.samples)
+        _segment_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""

@@ -53,6 +53,9 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type:
     """Take the step of `full_step`, but leave C as it is; z is ``moment^-1 y``."""
     k = y.size
     out[0] = out[1] = w * cost
+    if products[k] == 0:  # no gradient, as in frames without a visited block
+        write_identity(T)
+        return True
     rest = products[k]
     for i in range(k):
         rest -= products[i] * products[i]
@@ -85,6 +88,14 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type:
     for i in range(k):
         y[i] = turned[i]
     return True
+
+
+@part
+def write_identity(T):  # type: ignore[no-untyped-def]
+    """Write the step that changes nothing into `T`, (k, k + 1)."""
+    for i in range(T.shape[0]):
+        for j in range(T.shape[1]):
+            T[i, j] = 1.0 if i == j else 0.0
 
 
 @part

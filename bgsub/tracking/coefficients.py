@@ -23,7 +23,7 @@ _APART = 0.05  # largest relative difference of the basis on the subset; some 1e
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Fit:
     """A vector on the pixel subset, and its coefficients."""
 

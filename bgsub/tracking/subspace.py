@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class SubspaceUpdate:
     """The input of `Subspace.update`: results of a pass over the model for one vector; each serves once."""
 
@@ -137,7 +137,8 @@ class Subspace:
         else:
             return False
         self.y = y
-        self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
+        self.step_length = 1.0 if influence.products[k] else 0.0
+        self.objective = float(objective[0]), float(objective[1])
         return True
 
     def _searched_step(self, influence: SubspaceUpdate, w: float) -> None:
