@@ -1,8 +1,8 @@
-"""Milliseconds per frame of this package and its peers: sizes, grey and colour, threads.
+"""Milliseconds per frame of this package and its peers: sizes, grey and colour, threads, a shaking camera.
 
-Usage: python scripts/benchmark_speed.py [VIDEO] [--frames 260 --sizes 320x240,768x576,1920x1080 --threads 1,2]
+Usage: python scripts/benchmark_speed.py [VIDEO] [--frames 260 --sizes 320x240,1920x1080 --threads 1,2 --shake 4]
 
-The methods take turns every 20 frames on the same frames, resized to each size; the first 60 frames are not counted.
+The methods take turns every 20 frames on the same frames, resized to each size; the first 100 frames are not counted.
 The memory column compares the bytes that a frame of ours moves with what the machine copies in the same time.
 """
 
@@ -16,12 +16,14 @@ from typing import Any
 
 import click
 import numpy as np
+from vibe import ViBe
 
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError
 from bgsub.evaluation.methods import make_method
 from bgsub.evaluation.speed import Timing, load_frames, time_methods
+from bgsub.scene.engine import PERIOD
 
 RANK = BackgroundSubtractor().get_params()["rank"]
 
@@ -29,8 +31,11 @@ RANK = BackgroundSubtractor().get_params()["rank"]
 class Resized(Sequence[np.ndarray]):
     """Frames resized on access to `size` = (width, height), in grey (h, w) or colour (h, w, 3)."""
 
-    def __init__(self, frames: Sequence[np.ndarray], size: tuple[int, int], grey: bool = False) -> None:
+    def __init__(
+        self, frames: Sequence[np.ndarray], size: tuple[int, int], grey: bool = False, shake: float = 0
+    ) -> None:
         self._frames, self._size, self._grey = frames, size, grey
+        self._shifts = np.random.default_rng(0).normal(0, shake, (len(frames), 2))
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -39,7 +44,11 @@ class Resized(Sequence[np.ndarray]):
         frame = self._frames[number]
         if (frame.ndim == 2) != self._grey:
             frame = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY if self._grey else cv2.COLOR_GRAY2BGR)
-        return cv2.resize(frame, self._size, interpolation=cv2.INTER_CUBIC)
+        frame = cv2.resize(frame, self._size, interpolation=cv2.INTER_CUBIC)
+        if not self._shifts.any():
+            return frame
+        matrix = np.column_stack([np.eye(2), self._shifts[number]])
+        return cv2.warpAffine(frame, matrix, self._size, borderMode=cv2.BORDER_REPLICATE)
 
     def forth_and_back(self) -> Iterator[np.ndarray]:
         """Yield the frames forwards and backwards without end."""
@@ -51,10 +60,10 @@ class Resized(Sequence[np.ndarray]):
 def bytes_per_pixel(channels: int, rank: int) -> float:
     """Return the bytes of memory traffic per pixel of one uint8 frame, for model and images.
 
-    Half of the basis and of the influence is read and written; the frame, the background of two frames, residual,
+    A fifth of the basis and of the influence is read and written; the frame, the background of two frames, residual,
     noise scale, candidates, mask, ages and colours of standing objects are read or written once or twice.
     """
-    model = (rank + 1) * 4 * channels * 2 / 2
+    model = (rank + 1) * 4 * channels * 2 / PERIOD
     images = channels * (1 + 2) + 4 * 2 + 4 * 3 + 2 + 3 + 2
     return model + images
 
@@ -94,24 +103,26 @@ def row(title: str, threads: int, timings: list[Timing], share: float) -> str:
 
 @click.command()
 @click.argument("video", required=False)
-@click.option("--frames", default=260, show_default=True, type=click.IntRange(80))
+@click.option("--frames", default=260, show_default=True, type=click.IntRange(120))
 @click.option("--sizes", default="320x240,768x576,1920x1080", show_default=True)
+@click.option("--shake", default=0.0, help="Standard deviation of the movement of the camera in pixels.")
 @click.option("--threads", default=f"1,{os.cpu_count()}", show_default=True)
-def main(video: str | None, frames: int, sizes: str, threads: str) -> None:
+def main(video: str | None, frames: int, sizes: str, shake: float, threads: str) -> None:
     """Print one table for VIDEO, by default a synthetic street."""
     pictures = load_frames(video, frames)
     peers = installed(("mog2", "knn", "cnt", "subsense"))
     bandwidth = copy_bandwidth()
     click.echo(f"{len(pictures)} frames of {video or 'a synthetic street'}; a copy moves {bandwidth / 1e9:.1f} GB/s")
-    heads = " ".join(f"{peer:>8s}" for peer in peers)
+    heads = " ".join(f"{peer:>8s}" for peer in (*peers, "vibe"))
     click.echo(f"{'frames':20s} {'threads':>7s} {'bgsub':>8s} {'p99':>8s} {'to MOG2':>7s} {'memory':>6s} {heads}")
     for size in sizes.split(","):
         width, height = (int(side) for side in size.split("x"))
         for grey in (False, True):
-            shown = Resized(pictures, (width, height), grey)
+            shown = Resized(pictures, (width, height), grey, shake)
             moved = width * height * bytes_per_pixel(1 if grey else 3, RANK)
             for count in dict.fromkeys(int(number) for number in threads.split(",")):
-                timings = time_methods(shown, lambda n=count: BackgroundSubtractor(threads=n), count, peers=peers)
+                vibe = {"vibe": ViBe}
+                timings = time_methods(shown, lambda n=count: BackgroundSubtractor(threads=n), count, 100, peers, vibe)
                 share = moved / bandwidth / (timings[0].median / 1e3)
                 click.echo(row(f"{size} {'grey' if grey else 'colour'}", count, timings, share))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,8 +57,9 @@ def time_methods(
     threads: int | None = None,
     warm_up: int = 60,
     peers: tuple[str, ...] = ("mog2", "knn"),
+    others: Mapping[str, Callable[[], Method]] | None = None,
 ) -> list[Timing]:
-    """Time bgsub and its `peers` (names for `make_method`) on the same frames, in turns of 20 frames.
+    """Time bgsub, its `peers` (names for `make_method`) and `others` on the same frames, in turns of 20 frames.
 
     Short turns, because the speed of shared machines varies; not single frames, because each method would evict the
     model of the other from the caches. `threads` are those of OpenCV. The first `warm_up` frames are not counted; of
@@ -71,6 +72,7 @@ def time_methods(
     methods: dict[str, Method] = {"bgsub": make_ours()}
     construction = working_time() - begin
     methods |= {name: make_method(name) for name in peers}
+    methods |= {name: make() for name, make in (others or {}).items()}
     seconds = {name: np.empty(len(frames)) for name in methods}
     for first in range(0, len(frames), _STRETCH):
         for name, method in methods.items():
