@@ -62,7 +62,7 @@ class NoiseScale:
         self._joint = joint
         self.sigma = np.zeros(shape, np.float32)
         self.is_empty = True
-        self._learned = 1
+        self._count(1)
 
     def begin(self, residual: np.ndarray) -> None:
         """Start from the median of the first residual, (h, w) float32, so that a noisy camera is not all foreground."""
@@ -70,15 +70,15 @@ class NoiseScale:
             self.is_empty = False
             self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
 
-    @property
-    def is_even(self) -> bool:
-        """Whether this frame is the one of two from which samples and shadows are learned."""
-        # the Thue-Morse sequence chooses them, so that periodic changes are not always seen in the same phase
-        return self._learned <= 1 / _RATE or self._learned.bit_count() % 2 == 1
+    def _count(self, learned: int) -> None:
+        """Set the number of learned frames, and whether samples and shadows are learned from the next one."""
+        # of two frames the Thue-Morse sequence chooses one: periodic changes are not always seen in the same phase
+        self._learned = learned
+        self.is_even = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
 
     def rates(self, period: int) -> tuple[np.float32, np.float32, np.float32]:
         """Count a frame; return rate, clip and floor for pixels that learn every `period` frames, see `LearnParams`."""
-        self._learned += 1
+        self._count(self._learned + 1)
         mean = 1 / (self._learned + 1)  # plain mean in the beginning
         rate = np.float32(min(period * max(mean, _RATE), 1))
         return rate, np.float32(_CLIP * self._joint), np.float32(_FLOOR)
@@ -91,7 +91,8 @@ class NoiseScale:
         """Restore a state; ParameterError if the arrays do not fit."""
         self.sigma[:] = array_of(state, "sigma", self.sigma.shape, "float32")
         learned, is_empty = numbers_of(state, "numbers", 2)
-        self._learned, self.is_empty = max(int(learned), 1), bool(is_empty)
+        self.is_empty = bool(is_empty)
+        self._count(max(int(learned), 1))
 
 
 class SampleMemory:
@@ -171,6 +172,7 @@ class Segmenter:
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self.limits = np.float32(parameters.threshold * self._joint), np.float32(parameters.noise_factor)
+        self._match: tuple[float, MatchLimits] | None = None  # full scale and limits of the newest frame
         self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
@@ -201,11 +203,14 @@ class Segmenter:
             rate = np.float32(0 if frozen else _SHARE_RATE)
             samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_BELIEF))
             inputs = x, background, limits, samples, candidates
+            if self._bands == 1:
+                _segment_kernels.find_matching(0, self.shape[0], *inputs)
+            else:
 
-            def find(begin: int, end: int, _band: int) -> None:
-                _segment_kernels.find_matching(begin, end, *inputs)
+                def find(begin: int, end: int, _band: int) -> None:
+                    _segment_kernels.find_matching(begin, end, *inputs)
 
-            in_bands(find, self.shape[0], self._bands)
+                in_bands(find, self.shape[0], self._bands)
             _segment_kernels.clear_matching(candidates, self._reach, _FILLED, *self._tiles)
         _segment_kernels.majority(candidates, self.side, self._columns[0], self._counts[0], mask)
         if self._shadows >= 0:
@@ -234,7 +239,9 @@ class Segmenter:
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
     def _limits(self, scale: float) -> MatchLimits:
-        return MatchLimits(self.noise.sigma, np.float32(scale), *self.limits, self._lanes)
+        if self._match is None or self._match[0] != scale:
+            self._match = scale, MatchLimits(self.noise.sigma, np.float32(scale), *self.limits, self._lanes)
+        return self._match[1]
 
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""

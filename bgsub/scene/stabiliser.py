@@ -37,7 +37,8 @@ class Stabiliser:
         """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None."""
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
         self._age -= 1
-        movement = self._registration.estimate(_plain(frame if frame.ndim == 3 else frame[..., None]), scale)
+        seen = frame if frame.dtype != np.float16 else _plain(frame)
+        movement = self._registration.estimate(seen if seen.ndim == 3 else seen[..., None], scale)
         if movement is None:
             return frame, None
         kept = self._aligned

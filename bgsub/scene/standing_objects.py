@@ -48,6 +48,7 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
+        self._lanes = lanes_of(self.anchor)
         self.rewind()
 
     def rewind(self) -> None:
@@ -129,12 +130,15 @@ class StandingObjects:
         if not self._oldest and not cv2.countNonZero(mask):
             return
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
-        pixels, flat, lanes = x.reshape(self.anchor.shape), mask.reshape(-1), lanes_of(self.anchor)
-        maps = self.anchor, self.age.reshape(-1)
+        flat = mask.reshape(-1)
+        inputs = self._lanes, x.reshape(self.anchor.shape), flat, *numbers, self.anchor, self.age.reshape(-1)
+        if self._bands == 1:
+            self._oldest = _frame_kernels.update_ages(0, flat.size, *inputs)
+            return
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _frame_kernels.update_ages(begin, end, lanes, pixels, flat, *numbers, *maps)
+            oldest[band] = _frame_kernels.update_ages(begin, end, *inputs)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)

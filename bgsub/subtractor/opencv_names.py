@@ -147,7 +147,8 @@ def _converted(name: str, value: Any) -> dict[str, Any]:
 def checked_rate(learningRate: float) -> float:
     """Return the learning rate of a frame; ParameterError if it is invalid."""
     rate = learningRate
-    if not isinstance(rate, numbers.Real) or math.isnan(rate) or rate > 1:
+    is_number = type(rate) is float or type(rate) is int or isinstance(rate, numbers.Real)  # the last one is slow
+    if not is_number or math.isnan(rate) or rate > 1:
         came = f"an array of shape {rate.shape}" if isinstance(rate, np.ndarray) else repr(rate)
         raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {came}")
     return float(rate)

@@ -245,7 +245,7 @@ class BackgroundSubtractor(OpenCVNames):
         frames, frame = self._take(out_of_umat(image))
         is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
         out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
-        known = out_of_umat(knownForegroundMask)
+        known = None if knownForegroundMask is None else out_of_umat(knownForegroundMask)
         result = self._separate(frames, frame, learningRate, known)
         self._learn(result, learningRate)
         mask: Any = self._mask(frame, result, known, out)
@@ -340,7 +340,7 @@ class BackgroundSubtractor(OpenCVNames):
         if scenes is None or rate == 1 or frames is not self.format:
             self._result = self._background = None  # an interrupt must not leave them beside a new model
             scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
-        seen = frames.to_seen(frame)
+        seen = frame if frames.unit == 1 else frames.to_seen(frame)
         if self._reduction is not None:
             seen = self._reduction.reduce(seen)
             known = None if known is None else self._reduction.reduce_known(known)
@@ -356,7 +356,7 @@ class BackgroundSubtractor(OpenCVNames):
         """Return the mask of a frame, (h, w) uint8, with the known foreground; in `out` if given."""
         out = np.empty(frame.shape[:2], np.uint8) if out is None else out
         if self._reduction is None:
-            np.copyto(out, result.mask)
+            out[...] = result.mask
         else:
             assert self.format is not None
             self._reduction.enlarge(result.mask, self.format.to_seen(frame), result.pixels, result.picture(), out)

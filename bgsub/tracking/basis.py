@@ -124,7 +124,7 @@ class Basis:
         self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
         turned = products.copy()
-        np.dot(products[: self.k], self.deferred.N, out=turned[: self.k])
+        turned[: self.k] = products[: self.k] @ self.deferred.N
         return turned
 
     def settle(self) -> None:

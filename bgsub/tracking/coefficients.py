@@ -93,7 +93,7 @@ class PixelSubset:
                 new, (_, low_rank, e) = other, again
         d = np.subtract(low_rank, self._low_rank, out=self._work[0])
         self._low_rank = low_rank
-        return Fit(*seen, new, math.sqrt(np.dot(d, d) / d.size), e)
+        return Fit(*seen, new, math.sqrt(d @ d / d.size), e)
 
     def _reweight(
         self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float

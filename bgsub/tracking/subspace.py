@@ -58,6 +58,7 @@ class Subspace:
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
         self.cold_scale, self._warmth = 0.0, 0.0
         self._passes = 0
+        self._newest_cost: tuple[float, Cost] | None = None
         self._low_rank = EVERYTHING
         self._subset = PixelSubset(index, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
@@ -180,7 +181,10 @@ class Subspace:
         return self.basis.stack[: self.basis.k + len(self._R) + 1]
 
     def _cost(self) -> Cost:
-        return Cost(self._surrogate.code, np.float32(self._current_mu()), np.float32(self._surrogate.p))
+        mu = self._current_mu()
+        if self._newest_cost is None or self._newest_cost[0] != mu:
+            self._newest_cost = mu, Cost(self._surrogate.code, np.float32(mu), np.float32(self._surrogate.p))
+        return self._newest_cost[1]
 
     def _current_mu(self) -> float:
         """Return mu, which after a cold start shrinks from the scale of the data to its final value."""
