@@ -173,7 +173,8 @@ class SegmenterParameters(_Parameters):
 
     threshold: float = _parameter(
         0.08,
-        "minimum colour difference of a foreground pixel (0 to 1 of full scale); 0.58 times that for grey frames",
+        "minimum colour difference of a foreground pixel (0 to 1 of full scale), less in dark scenes; 0.58 times that "
+        "for grey frames",
         1e-6,
         2,
         live=True,

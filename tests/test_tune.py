@@ -90,7 +90,8 @@ def test_parked_scene_is_tuned():
     assert subtractor.process(255 - scene(1)[0]).event == "scene-change"
     subtractor.tune(threshold=0.3)
     assert subtractor.process(scene(1)[0]).event == "scene-return"
-    assert subtractor._scenes.model.segmenter.limits[0] == np.float32(0.3)
+    segmenter = subtractor._scenes.model.segmenter
+    assert segmenter.limits[0] == np.float32(0.3 * segmenter.exposure)
 
 
 def test_fixed_parameters_and_invalid_values_are_refused(running):

@@ -34,6 +34,7 @@ _TONE_RIDGE = 3e-3
 _FALLS = 0.02  # largest fall of the tone from knot to knot
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
+_BRIGHT = 0.95  # quantile of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
@@ -142,6 +143,11 @@ class Illumination:
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
         return float(_illumination_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
+
+    def exposure(self, picture: np.ndarray, scale: float) -> float:
+        """Return the brightness that a share of the sites of a picture, (h, w, c), exceeds; 1 is full scale."""
+        values = picture.reshape(-1, self._shape[2])[self._index].mean(axis=1)
+        return float(np.quantile(values, _BRIGHT)) * scale
 
     def explain(
         self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0

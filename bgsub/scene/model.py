@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, part_of
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene._frame_kernels import LearnParams
@@ -27,14 +30,21 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # explained share above which a frame shows a parked scene
+_FULL_EXPOSURE = 0.45  # brightness of the bright parts of a scene from which the threshold holds in full
+_LEAST_EXPOSURE = 0.25
+_ADAPTS = 50  # frames between two looks at the exposure
+_NOISY_AT = 2  # frames before the look at the noise
+_LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
+_QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
+_ALIKE = 1.5  # largest ratio of the two estimates
 _RESTLESS = 0.25  # usual share of candidates, as of leaves over most of the frame, above which no background is known
 
 
 class SceneModel:
     """Background model of one scene: start, subspace, camera, light, noise, standing objects."""
 
-    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
-        self.frames, self._parameters = frames, parameters
+    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters, smooth: bool = False) -> None:
+        self.frames, self._parameters, self._smooth = frames, parameters, smooth
         self._cube = frames.cube
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.channels)
@@ -90,6 +100,10 @@ class SceneModel:
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return mask, residual and background of a checked frame by the current model."""
         given = self.frames.to_pixels(frame, self._buffer)
+        if self._smooth:
+            given = cv2.GaussianBlur(given, (3, 3), 0, dst=self._buffer).reshape(self._cube)
+        if self.engine.count % _ADAPTS == 0:
+            self._adapt(self.engine.picture if self.engine.count else given)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             if self.stabiliser.needs_reference():
@@ -114,6 +128,22 @@ class SceneModel:
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
         return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
+
+    def _adapt(self, picture: np.ndarray) -> None:
+        """Adapt the threshold to the brightness of the scene."""
+        exposure = self.illumination.exposure(picture, self._scale) / _FULL_EXPOSURE
+        self.segmenter.set_exposure(min(max(exposure, _LEAST_EXPOSURE), 1.0))
+        self.engine.set_limits(*self.segmenter.limits)
+
+    def is_noisy(self, frame: np.ndarray) -> bool:
+        """Return whether noise of the sensor exceeds the threshold, at the third frame; others are never noisy."""
+        if self._smooth or self.start is None or self.start.buffer.count != _NOISY_AT:
+            return False
+        pixels = self.frames.to_pixels(frame, self._buffer)
+        pictures = [*self.start.buffer.frames[:_NOISY_AT].reshape(-1, *self._cube), pixels]
+        noise = min(sensor_noise(one, other) for one, other in pairwise(pictures)) * self._scale
+        threshold, factor = self.segmenter.limits
+        return bool(factor * math.sqrt(self._cube[2]) * noise > threshold)
 
     def blank(self, frame: np.ndarray) -> FrameResult:
         """Return an empty result for a covered lens; the model is unchanged."""
@@ -262,6 +292,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
+            "exposure": np.array([self.segmenter.exposure, float(self._smooth)]),
             **self._light_trigger.state(),
         }
         if self.start is not None:
@@ -274,7 +305,10 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        model = cls(frames, parameters)
+        exposure, smooth = numbers_of(state, "exposure", 2)
+        model = cls(frames, parameters, bool(smooth))
+        model.segmenter.set_exposure(min(max(exposure, _LEAST_EXPOSURE), 1.0))
+        model.engine.set_limits(*model.segmenter.limits)
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
@@ -303,6 +337,17 @@ class SceneModel:
         if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
             bases.append(self._unit(self.engine.before))
         return self.illumination.explain(x, bases, min_explained=_RETURNS).explained > _RETURNS
+
+
+def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the standard deviation of the noise of two successive pictures, (h, w, c), in their unit.
+
+    From quartiles of the Laplacian of their difference (J. Immerkaer, Fast noise variance estimation, Computer Vision
+    and Image Understanding 64(2), 1996). 0 if they do not agree: noise is everywhere alike, leaves are not.
+    """
+    rough = cv2.filter2D(one.astype(np.float32) - other.astype(np.float32), -1, _LAPLACIAN)
+    low, high = (np.quantile(np.abs(rough), (0.25, 0.75)) / _QUARTILES).tolist()
+    return low if high < _ALIKE * low else 0.0
 
 
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:

@@ -167,16 +167,23 @@ class Segmenter:
         self._tiles = np.zeros((2, tiles[0] + 1, tiles[1] + 1), np.int32), np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
         self._darkest = np.empty(shape, np.float32)
+        self.exposure = 1.0
         self.tune(parameters or SegmenterParameters())
 
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; the learned state is kept."""
-        self.limits = np.float32(parameters.threshold * self._joint), np.float32(parameters.noise_factor)
-        self._match: tuple[float, MatchLimits] | None = None  # full scale and limits of the newest frame
+        self._given = parameters.threshold * self._joint, parameters.noise_factor
+        self.set_exposure(self.exposure)
         self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
         self._radius = parameters.neighbours
+
+    def set_exposure(self, exposure: float) -> None:
+        """Set the factor of the threshold in a dark scene, in (0, 1]: dark objects differ less from the background."""
+        threshold, factor = self._given
+        self.exposure, self.limits = exposure, (np.float32(exposure * threshold), np.float32(factor))
+        self._match: tuple[float, MatchLimits] | None = None  # full scale and limits of the newest frame
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""

@@ -1,0 +1,60 @@
+"""Noise of the sensor and dark scenes: how they are recognised, and that objects are found there."""
+
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+from bgsub.scene.model import sensor_noise
+
+F = np.float32
+
+
+def pictures(n, gain=1.0, noise=0.0, seed=0):
+    """Return frames of a street with a walker from frame 40 on, and the masks of the walker."""
+    rng = np.random.default_rng(seed)
+    still = np.kron(rng.uniform(60, 200, (12, 16, 3)), np.ones((8, 8, 1)))
+    frames, masks = [], []
+    for index in range(n):
+        mask = np.zeros(still.shape[:2], bool)
+        if index >= 40:
+            left = (4 * index) % 100
+            mask[30:70, left : left + 20] = True
+        frame = gain * np.where(mask[..., None], still + 35 * np.sign(130 - still), still)
+        frames.append(np.clip(frame + noise * rng.standard_normal(frame.shape), 0, 255).astype(np.uint8))
+        masks.append(mask)
+    return np.array(frames), np.array(masks)
+
+
+def test_sensor_noise_is_measured_and_leaves_and_light_are_none():
+    rng = np.random.default_rng(0)
+    one, other = (5 * rng.standard_normal((2, 60, 80, 3)) + 100).astype(F)
+    assert sensor_noise(one, other) == pytest.approx(5, rel=0.05)
+    assert sensor_noise(one, 0.7 * one) < 1.5  # the noise of one picture
+    leaves = np.full((60, 80, 3), 100, F)
+    leaves[:, :50] += rng.uniform(-60, 60, (60, 50, 3))
+    assert sensor_noise(np.full_like(leaves, 100) + rng.standard_normal(leaves.shape), leaves) == 0
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("gain", "noise", "least"), [(0.25, 0, 0.7), (0.25, 4, 0.6), (1, 12, 0.95)])
+def test_a_walker_is_found_in_the_dark_and_in_noise(gain, noise, least):
+    frames, masks = pictures(70, gain, noise)
+    subtractor = BackgroundSubtractor(start_frames=20)
+    found = np.array([subtractor.apply(frame) for frame in frames]) == 255
+    found, masks = found[45:], masks[45:]
+    assert np.mean(found[masks]) > least  # at the full threshold and without smoothing: 0, 0 and .92
+    assert np.mean(found[~masks]) < 0.03
+
+
+@pytest.mark.large
+def test_a_noisy_stream_goes_on_from_a_snapshot():
+    frames, _ = pictures(60, noise=12)
+    subtractor = BackgroundSubtractor(start_frames=20)
+    for index, frame in enumerate(frames):
+        if index in (2, 10, 50):
+            other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
+            copies = frames[index : index + 8]
+            expected = [subtractor.apply(copy) for copy in copies]
+            subtractor = BackgroundSubtractor.from_snapshot(*other.snapshot())
+            np.testing.assert_array_equal([other.apply(copy) for copy in copies], expected)
+        subtractor.apply(frame)
