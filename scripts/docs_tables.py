@@ -50,7 +50,7 @@ def accuracy_short():
 
 def speed():
     """Return the table of milliseconds per frame."""
-    lines = [["frames", "threads", "bgsub", "99th percentile", "MOG2", "KNN", "bgsub / MOG2"]]
+    lines = [["frames", "threads", "bgsub", "99th percentile", "MOG2", "KNN", "ViBe", "bgsub / MOG2"]]
     for row in rows("speed"):
         ratio = float(row["bgsub"]) / float(row["MOG2"])
         lines.append([*row.values(), f"{ratio:.2f}".removeprefix("0")])
