@@ -27,8 +27,8 @@ P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
 _LONGEST_START, _LEAST_START = 20.0, 20  # seconds; frames, however long they last
 _SMOOTHINGS = 1e-12, 1e12  # float32 holds their squares, and the squares of vectors in units of them
+#: American spellings of parameters.
 SPELLINGS = {"neighbors": "neighbours", "stabilize": "stabilise"}
-"""American spellings of parameters."""
 EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
 
 

@@ -18,8 +18,8 @@ _HALF = np.float32(0.5)
 _ABOVE_HALF = np.nextafter(_HALF, np.float32(1))
 
 
+#: Model of the background: the most frequent colours of the first frames, or the tracked subspace.
 Phase = Literal["start", "tracking"]
-"""Model of the background: the most frequent colours of the first frames, or the tracked subspace."""
 
 
 class FrameEvent(StrEnum):

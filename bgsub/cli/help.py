@@ -17,14 +17,14 @@ INPUT, SCREEN, OUTPUT = "Input", "Window and browser", "Output"
 EVENTS, CLIPS, NOTIFICATIONS = "Events and regions", "Clips of motion", "Notifications to other programs"
 METHOD, SCENE, RUNNING = "Method", "Light, shadows, camera and standing objects", "Running"
 SUBSPACE = "Subspace, with the symbols of the paper"
+#: The headings in order.
 GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTIFICATIONS, METHOD, SCENE, SUBSPACE, RUNNING)
-"""The headings in order."""
 REPORTING = "Reporting, before or after the command"
 
 _ALL = f"{__name__}.all"  # key in the context: whether to show every option
 _WIDEST = 28  # columns of the options
+#: An option that prints something and exits.
 EXITING: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
-"""An option that prints something and exits."""
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 _PARAGRAPHS = 2  # of the description above the common options
 

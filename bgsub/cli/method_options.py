@@ -22,18 +22,17 @@ from bgsub.parameters import SPELLINGS, SUBTRACTOR, Parameter, SubspaceParameter
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
+#: The parameters that commands have.
+#:
+#: The option ``--fps`` is the frame rate of the source. The frames of a source have one size and type, so `on_change`
+#: is for Python.
 METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
-"""The parameters that commands have.
 
-The option ``--fps`` is the frame rate of the source. The frames of a source have one size and type, so `on_change`
-is for Python.
-"""
-
+#: The parameters that ``--help-all`` does not show: few runs need them.
 HIDDEN = (
     *("median", "scene_changes", "max_value"),
     *("surrogate", "mu", "p", "metric", "line_search", "gradient_carry", "subset", "random_state"),
 )
-"""The parameters that ``--help-all`` does not show: few runs need them."""
 
 _TRUTH = {"true": True, "false": False}
 _GROUPS = {

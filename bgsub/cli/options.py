@@ -20,10 +20,10 @@ Callback = Callable[[click.Context, click.Parameter, Any], Any]
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+#: A text that may be the name of a file, which the shell completes.
 SOURCE = click.Path()
-"""A text that may be the name of a file, which the shell completes."""
+#: As `click.option`, with the `group` of the option in the help.
 option = partial(click.option, cls=Option)
-"""As `click.option`, with the `group` of the option in the help."""
 flag = partial(option, is_flag=True)
 file_option = partial(option, type=PATH, metavar="FILE")
 seconds = partial(option, type=click.FloatRange(0), metavar="SECONDS")
@@ -156,6 +156,7 @@ def duration_option(default: str | None = None, text: str = "Stop after this len
     )
 
 
+#: The values are as `open_source` takes them: `start`, `end` and `duration` are text or None.
 source_options = combine(
     _position("--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."),
     _position("--end", help="Stop before this position, written like --start."),
@@ -164,7 +165,6 @@ source_options = combine(
     ),
     count("--every", group=INPUT, least=1, default=1, text="Read only the first of every N frames."),
 )
-"""The values are as `open_source` takes them: `start`, `end` and `duration` are text or None."""
 
 
 reconnect_option = seconds(

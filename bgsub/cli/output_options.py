@@ -33,8 +33,8 @@ from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, 
 from bgsub.video.regions import Regions
 
 _MOTION = {"motion_threshold": "min_share", "min_event_length": "min_duration", "event_gap": "max_gap"}
+#: Fields of `MotionRules` and `ClipRules` by option.
 _RECORDING = {"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"}
-"""Fields of `MotionRules` and `ClipRules` by option."""
 
 
 def reacts_to_motion(options: Mapping[str, Any]) -> bool:
@@ -105,6 +105,7 @@ record_options = combine(
 )
 
 
+#: Motion, clips and notifications.
 motion_options = combine(
     record_options,
     _of_notifications(
@@ -124,13 +125,13 @@ motion_options = combine(
     ),
     _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder."),
 )
-"""Motion, clips and notifications."""
 
 
 def _outputs(value: Sequence[str]) -> list[str] | None:
     return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
 
 
+#: `views` is a list of str such as "mask" and "panel.mp4", or None.
 save_option = option(
     "--save",
     "views",
@@ -140,7 +141,6 @@ save_option = option(
     metavar="VIEW,...",
     help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
 )
-"""`views` is a list of str such as "mask" and "panel.mp4", or None."""
 
 boxes_option = flag(
     "--boxes", group=OUTPUT, help="Draw objects, regions, time and events onto panel, overlay and contours, too."
@@ -156,6 +156,7 @@ name_option = option(
 )
 _of_events = partial(option, group=EVENTS)
 _region = partial(_of_events, multiple=True, callback=checked(Regions))
+#: The values: `event_formats` is a list of str, `roi` and `privacy` are tuples of str.
 event_options = combine(
     _of_events(
         "--event-formats",
@@ -176,14 +177,13 @@ event_options = combine(
         help="Black out this region before processing; written like --roi. Can be repeated.",
     ),
 )
-"""The values: `event_formats` is a list of str, `roi` and `privacy` are tuples of str."""
 
+#: Names, source, events and models.
 common_options = combine(
     name_option, source_options, event_options, on_error_option, rate_option, model_option, online_option
 )
-"""Names, source, events and models."""
+#: The options of `make_job` without those of motion.
 job_options = combine(save_option, boxes_option, common_options)
-"""The options of `make_job` without those of motion."""
 
 
 def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:

@@ -183,6 +183,7 @@ def _on_loopback(value: Any) -> str:
 
 
 _PATHS = "output log model save-model record snapshots results masks sheet"
+#: By option, for all commands. Options that are not listed have no limits.
 _LIMITS: dict[str, _Reason] = {
     "on-event": _never("runs programs"),
     "webhook": _never("sends events to an address"),
@@ -193,4 +194,3 @@ _LIMITS: dict[str, _Reason] = {
     **dict.fromkeys(_PATHS.split(), _in_folder),
     **dict.fromkeys(("roi", "privacy"), _region_in_folder),
 }
-"""By option, for all commands. Options that are not listed have no limits."""

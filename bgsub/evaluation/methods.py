@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+#: Names for `make_method`; the names after ``knn`` need opencv-contrib-python.
 METHODS = ("bgsub", *OPENCV_METHODS)
-"""Names for `make_method`; the names after ``knn`` need opencv-contrib-python."""
 
 _PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
+#: Names of bgslibrary's methods for `make_method`, which need pybgs.
 LIBRARY_METHODS = tuple(_PYBGS)
-"""Names of bgslibrary's methods for `make_method`, which need pybgs."""
 
 
 class Method(Protocol):

@@ -25,8 +25,8 @@ from bgsub.video.sinks.base import prepare_folder
 
 OnFrame = Callable[[int, np.ndarray, np.ndarray, np.ndarray | None], None]
 Result = tuple[int, Any, np.ndarray]  # number, frame, mask of the method
+#: Takes a label and a number of frames; returns a context manager that yields an object with ``update()``.
 Progress = Callable[[str, int], AbstractContextManager[Any]]
-"""Takes a label and a number of frames; returns a context manager that yields an object with ``update()``."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from bgsub.evaluation.run import Score
 
 SCHEMA = "bgsub evaluation, version 1"
 
+#: The seven metrics of changedetection.net, attributes of `Confusion`.
 METRICS = ("recall", "specificity", "fpr", "fnr", "pwc", "precision", "f_measure")
-"""The seven metrics of changedetection.net, attributes of `Confusion`."""
 
 _HEADS = ("sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame")
 _COUNTS = ("tp", "fp", "fn", "tn", "shadow", "shadow_fp")

@@ -13,8 +13,8 @@ from bgsub.errors import ParameterError, import_optional
 from bgsub.events.event import Box
 from bgsub.separation import FOREGROUND, Separation
 
+#: Most objects of a frame that are tracked: the largest ones.
 MOST_OBJECTS = 200
-"""Most objects of a frame that are tracked: the largest ones."""
 
 
 @dataclass(frozen=True, eq=False)

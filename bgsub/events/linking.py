@@ -18,8 +18,8 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
 DEFAULT_FPS = 25.0
+#: Smallest share of the frame that is an object by default.
 MIN_AREA_SHARE = 2.5e-4
-"""Smallest share of the frame that is an object by default."""
 
 _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part
 # Remains of a light change may look like objects for so many seconds, or for so many frames if these last longer.

@@ -100,8 +100,8 @@ class ClipNames:
 
     def __init__(self, folder: Path, source: str, ending: str) -> None:
         self._ending, self._number = ending, 0
+        #: Path to lock, because two runs with the same source would choose the same names.
         self.claim = folder / safe_name(source)
-        """Path to lock, because two runs with the same source would choose the same names."""
 
     def next(self, began: datetime | None) -> Path:
         """Return the path of a file from its date and time."""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bgsub")
 
+#: Views of a window or a browser; in the order of the keys 1 to 9 and 0.
 LIVE_VIEWS = (
     "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "probability", "boxes",
 )  # fmt: skip
-"""Views of a window or a browser; in the order of the keys 1 to 9 and 0."""
 
 _NOTICE_SECONDS = 4.0
 _EVENT_SECONDS = 3.0  # an event lasts one frame, too short to be read
@@ -43,12 +43,12 @@ class Setting:
     keys: str  # to decrease and to increase it
 
 
+#: The parameters of the keys, and of the sliders on the page.
 SETTINGS = (
     Setting("threshold", 0.01, 0.5, 0.01, "-+"),
     Setting("noise_factor", 0, 10, 0.25, "[]"),
     Setting("min_area", 0, 0.01, 0.0001, "<>"),
 )
-"""The parameters of the keys, and of the sliders on the page."""
 
 
 class LiveStatistics:

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 
 logger = logging.getLogger("bgsub")
 
+#: The names of the signals that end a run.
 INTERRUPTED = ("SIGINT", "SIGTERM")
-"""The names of the signals that end a run."""
 
 _TOGETHER = 1.0  # seconds
 _RESEND_AFTER = 0.05  # seconds

@@ -194,8 +194,8 @@ def remove_record(job: Job, targets: Sequence[Path]) -> None:
 
 
 MakeSinks = Callable[[bool, datetime], list[Sink]]
+#: Subtractor and sinks at the checkpoint, and the checkpoints; None if all outputs are finished already.
 Resumption = tuple[BackgroundSubtractor, list[Sink], Checkpoints | None]
-"""Subtractor and sinks at the checkpoint, and the checkpoints; None if all outputs are finished already."""
 
 
 def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:

@@ -10,8 +10,8 @@ from typing import Any
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Length, Region, Regions
 
+#: Purposes of regions: regions of interest and privacy regions.
 KINDS = ("roi", "privacy")
-"""Purposes of regions: regions of interest and privacy regions."""
 
 _MAX_REGIONS = 100  # of a kind
 

@@ -35,11 +35,12 @@ from bgsub.video.web_page import shrunk
 
 logger = logging.getLogger("bgsub")
 
+#: A separation, or a frame without one yet, which is shown as it is in each view.
 Shown = Separation | Frame
-"""A separation, or a frame without one yet, which is shown as it is in each view."""
 
 _EMPTY_SIZE = 640, 360
 
+#: Keys of the window and their commands.
 KEYS = (
     ("q, Esc", "quit"),
     ("space, p", "pause"),
@@ -54,7 +55,6 @@ KEYS = (
     ("i", "statistics"),
     ("h", "help"),
 )
-"""Keys of the window and their commands."""
 
 
 class Viewer:
@@ -193,8 +193,8 @@ _QUALITY = 80  # of JPEG, in percent
 
 
 MULTIPART_TYPE = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
+#: HTTP header fields of an endless Motion JPEG stream.
 MULTIPART = {"Content-Type": MULTIPART_TYPE, "Cache-Control": "no-store", "Connection": "close"}
-"""HTTP header fields of an endless Motion JPEG stream."""
 
 
 def encode_part(jpeg: bytes) -> bytes:

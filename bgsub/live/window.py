@@ -22,8 +22,8 @@ from bgsub.video.sources.base import Frame
 
 _SWITCHES = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "show_help", "i": "show_statistics"}
 _ACTIONS = {"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot}
+#: Maximum pixels of the picture in a window.
 LONGEST_SIDE = 1920
-"""Maximum pixels of the picture in a window."""
 
 # Keys that work with and without shift.
 _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 
+#: Errors of the disk, which another input would not avoid.
 DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of the disk, which another input would not avoid."""
 
 _SYNC_THREADS = 16  # files that are synced together cost the disk one write of its journal
 # Errors of folders that are writable but not readable, and of file systems that cannot sync folders.

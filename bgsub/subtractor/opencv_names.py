@@ -62,6 +62,7 @@ _MOG, _GMG, _CNT, _GSOC = ("MOG",), ("GMG",), ("CNT",), ("GSOC",)
 _LEARNED = "the noise of each pixel is learned, without limits"
 _SAMPLES = "the background is a subspace, not samples"
 
+#: The parameters of OpenCV's subtractors: first the converted ones, then those without an equivalent.
 OPENCV_NAMES = (
     OpenCVName("history", _BOTH, ("absorb_after",), "time until a standing object becomes background", 500),
     OpenCVName("varThreshold", _MOG2, ("noise_factor",), "its square root counts in standard deviations", 16.0, 0.5),
@@ -102,7 +103,6 @@ OPENCV_NAMES = (
     OpenCVName("noiseRemovalThresholdFacBG", _GSOC, ("min_area",), "one minimum area serves regions and holes"),
     OpenCVName("noiseRemovalThresholdFacFG", _GSOC, ("min_area",), "one minimum area serves regions and holes"),
 )
-"""The parameters of OpenCV's subtractors: first the converted ones, then those without an equivalent."""
 
 _BY_NAME = {row.name: row for row in OPENCV_NAMES}
 _ARGUMENTS = {

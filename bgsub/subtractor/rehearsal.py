@@ -11,8 +11,8 @@ from bgsub.errors import ParameterError, SourceError
 if TYPE_CHECKING:
     import numpy as np
 
+#: The most frames of a rehearsal.
 LONGEST = 500
-"""The most frames of a rehearsal."""
 
 
 def rehearse(subtractor: Any, frames: Iterable[np.ndarray]) -> None:

@@ -37,8 +37,8 @@ from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_word
 from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.tracking.tracker import SubspaceTracker
 
+#: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
-"""A frame or a mask."""
 
 
 class BackgroundSubtractor(OpenCVNames):

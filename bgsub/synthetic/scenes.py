@@ -15,15 +15,15 @@ from bgsub.synthetic._places import PLACES
 from bgsub.synthetic._shapes import generator
 from bgsub.synthetic._sheet import Sheet
 
+#: Code of a moving pixel in a mask, as on changedetection.net; 0 is the background.
 MOVING = 255
-"""Code of a moving pixel in a mask, as on changedetection.net; 0 is the background."""
+#: Code of a partly covered pixel at the edge of an object, which is not scored.
 UNKNOWN = 170
-"""Code of a partly covered pixel at the edge of an object, which is not scored."""
+#: Code of a pixel in a moving shadow.
 SHADOW = 50
-"""Code of a pixel in a moving shadow."""
 
+#: Names for `scene`.
 SCENES = tuple(PLACES)
-"""Names for `scene`."""
 
 _STEPS = 4096
 _BRIGHTEST = 2.0

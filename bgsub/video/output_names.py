@@ -16,8 +16,8 @@ VIEWS = (
     "mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel", "boxes",
     "input",
 )  # fmt: skip
+#: The views that can show detected objects; boxes always does.
 ANNOTATED = ("overlay", "contours", "panel", "boxes")
-"""The views that can show detected objects; boxes always does."""
 
 STILL = "background-image"
 
@@ -29,8 +29,8 @@ STILL_ENDINGS = (".png", ".jpg", ".tif")
 ALPHA_VIDEO_ENDINGS = (".mkv", ".mov")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
+#: File names by format of events.
 EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "html": "summary.html"}
-"""File names by format of events."""
 
 FIELDS = ("view", "source", "date", "time")
 DEFAULT_NAME = "{view}"

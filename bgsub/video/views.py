@@ -13,8 +13,8 @@ from bgsub.separation import FOREGROUND, SHADOW, Separation
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY = (255, 255, 255), (190, 190, 190)
 _LIGHT = 110  # brightness from which on the text is black
+#: Width and height below which a picture with text is enlarged.
 LEAST_SIZE = 320, 240
-"""Width and height below which a picture with text is enlarged."""
 
 _LEAST_SCALE = 0.4  # smaller text of OpenCV is unreadable
 _LINE = 30  # height of a line at scale 1, in pixels
@@ -213,6 +213,14 @@ def _captioned(image: np.ndarray, caption: str) -> np.ndarray:
     return image
 
 
+#: The views by name, each a function of a `Separation`.
+#:
+#: ``mask`` (h, w) uint8; ``input``, ``background`` and ``foreground`` in shape and dtype of the frame; ``residual``
+#: (h, w) uint8, 4 times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, times 255;
+#: ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
+#: tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with the
+#: detected objects, (h, w, 3) uint8. The last four show boxes if the separation can `annotate`, and small frames are
+#: then enlarged.
 VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "mask": lambda separation: separation.mask,
     "background": lambda separation: separation.background,
@@ -226,15 +234,6 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "boxes": lambda separation: annotated(separation, to_bgr8(separation.frame)),
     "input": lambda separation: separation.frame,
 }
-"""The views by name, each a function of a `Separation`.
-
-``mask`` (h, w) uint8; ``input``, ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
-uint8, 4 times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, times
-255; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
-tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with the
-detected objects, (h, w, 3) uint8. The last four show boxes if the separation can `annotate`, and small frames are then
-enlarged.
-"""
 
 
 def get_view(name: str) -> Callable[[Separation], np.ndarray]:

@@ -14,8 +14,8 @@ from bgsub._opencv import cv2
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+#: Largest side of a small picture in pixels.
 THUMBNAIL = 320
-"""Largest side of a small picture in pixels."""
 
 
 def render(template: str, **values: Any) -> bytes:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 NotificationType = Literal["start", "end", "snapshot", "clip"]
 TYPES: tuple[NotificationType, ...] = get_args(NotificationType)
+#: Event of a snapshot that was requested by a key or on the page.
 REQUEST = "request"
-"""Event of a snapshot that was requested by a key or on the page."""
+#: Version of the JSON; it changes if a field is removed or changes its meaning, not if one is added.
 VERSION = 1
-"""Version of the JSON; it changes if a field is removed or changes its meaning, not if one is added."""
 
 
 @dataclass(frozen=True)

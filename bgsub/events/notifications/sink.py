@@ -32,12 +32,12 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
 
+#: Seconds in which a failed notification is sent again.
 PATIENCE = 60.0
-"""Seconds in which a failed notification is sent again."""
+#: Seconds before the second attempt.
 PAUSE = 1.0
-"""Seconds before the second attempt."""
+#: Seconds that the end of a run waits for deliveries.
 LINGER = 5.0
-"""Seconds that the end of a run waits for deliveries."""
 
 _WAITING = 64  # length of the queue; the oldest one is dropped for a new one
 _LONGEST_PAUSE = 15.0  # seconds between two attempts
@@ -140,8 +140,8 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
 
 logger = logging.getLogger("bgsub")
 
+#: Seconds of a motion event from which the snapshot is taken: the frame with the most foreground.
 SNAPSHOT_AFTER = 2.0
-"""Seconds of a motion event from which the snapshot is taken: the frame with the most foreground."""
 
 
 @dataclass

@@ -12,8 +12,8 @@ from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import clock_text
 
+#: Most events of the whole frame on a page: the first ones.
 MOST_MARKS = 400
-"""Most events of the whole frame on a page: the first ones."""
 _LAST_BAR = 99.8  # per cent of the axis: a short bar further to the right would stick out
 
 

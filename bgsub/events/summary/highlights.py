@@ -12,10 +12,10 @@ from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
 
+#: Most motion events with a picture: those with the most motion.
 MOST_PICTURES = 200
-"""Most motion events with a picture: those with the most motion."""
+#: Largest side of the heat map in pixels.
 LONGEST = 480
-"""Largest side of the heat map in pixels."""
 
 _QUALITY = 75
 _BOX = (0, 170, 255)  # BGR

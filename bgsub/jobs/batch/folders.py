@@ -27,8 +27,8 @@ from bgsub.video.sources.images import is_image, natural_key
 
 logger = logging.getLogger("bgsub")
 
+#: File in every finished output folder, with the identity and the result of its job.
 RECORD = "result.json"
-"""File in every finished output folder, with the identity and the result of its job."""
 
 VIDEO_SUFFIXES = frozenset(
     {".3gp", ".asf", ".avi", ".flv", ".gif", ".h264", ".h265", ".hevc", ".m2ts", ".m4v", ".mjpeg", ".mjpg", ".mkv"}

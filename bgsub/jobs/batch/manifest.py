@@ -20,8 +20,8 @@ logger = logging.getLogger("bgsub")
 
 _LINES, _TABLE = "manifest.jsonl", "manifest.csv"
 _LOCKED = ".locked"
+#: Names in the folder of a batch that no source may have.
 OWN_FILES = (_LINES, _TABLE, _LOCKED)
-"""Names in the folder of a batch that no source may have."""
 
 _COLUMNS = ("source", "state", "output", "frames", "width", "height", "foreground", "seconds", "attempts", "worker")
 

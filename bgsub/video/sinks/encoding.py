@@ -16,8 +16,8 @@ from bgsub.video._pyav import av
 from bgsub.video.output_names import ALPHA_VIDEO_ENDINGS
 from bgsub.video.views import to_bgr8
 
+#: FFmpeg's name of the container by ending.
 FORMATS = {".mkv": "matroska", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov"}
-"""FFmpeg's name of the container by ending."""
 
 # Maximum ticks per second where the container allows any; MPEG-4 allows 65535.
 _MOST_TICKS = 60_000
@@ -35,10 +35,10 @@ _LAMBDA = 118
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
 
+#: The encoders that encode each frame alone, so that a segment may end anywhere.
 INTRA = ("ffv1", "prores_ks")
-"""The encoders that encode each frame alone, so that a segment may end anywhere."""
+#: Frames per second where a source has no frame rate.
 DEFAULT_FPS = Fraction(25)
-"""Frames per second where a source has no frame rate."""
 
 
 @dataclass(frozen=True)
