@@ -39,7 +39,9 @@ class SweepEngine:
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
         h, w, channels = frames.cube
-        most = min(_BLOCK_BYTES // (4 * channels * (rank + 3)), h * w // PERIOD)  # a block per turn in small frames
+        most = _BLOCK_BYTES // (4 * channels * (rank + 3))
+        if h * w <= most:  # else a small frame would learn in one of several turns only
+            most = h * w // PERIOD
         self.block = max(most // _CHUNK, 1) * _CHUNK
         self._bands = bands_for(h * w, _WORTH_A_THREAD, threads)
         full = frames.pixels_full

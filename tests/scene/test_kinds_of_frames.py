@@ -57,7 +57,7 @@ CASES = pytest.mark.parametrize(("kind", "colour"), [*zip(KINDS, [True, False] *
 @pytest.mark.slow
 @CASES
 def test_types_give_similar_masks(kind, colour, request):
-    if not colour:
+    if not colour and kind != "12 of 16 bits":
         # .021 to .022: bytes are compared with a rounded background, which these types are not
         request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError))
     assert differing(run(*KINDS[kind], colour), masks_of(colour)) < (0.01 if colour else 0.02)
