@@ -6,6 +6,13 @@ import numpy as np
 
 from bgsub.scene._frame_kernels import CHUNK
 
+
+def filled(image):
+    """Return which chunks of the pixels of an image are not empty, (chunks,) uint8."""
+    flat = np.pad(image.reshape(-1) != 0, (0, -image.size % CHUNK))
+    return flat.reshape(-1, CHUNK).any(axis=1).astype(np.uint8)
+
+
 # ---- pictures ----------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,8 @@ from reference_tracking import separate
 from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import CHUNK, Images
 from bgsub.scene._frame_kernels import CompareParams as KernelLook
-from bgsub.scene._frame_kernels import Images
 from bgsub.scene.background import TrackedBackground
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.engine import SweepResult as EngineResult
@@ -136,7 +136,7 @@ class Case:
     def images(self):
         """Return the frame and the previous background, with maps to fill."""
         over, strong = np.full((2, self.n), 9, np.uint8)
-        return Images(self.pixels, self.before.copy(), self.sigma, over, strong)
+        return Images(self.pixels, self.before.copy(), self.sigma, over, strong, np.ones(-(-self.n // CHUNK), np.uint8))
 
     def result(self, *bands):
         """Return stack, products, and picture, over, strong of the kernel, run on bands that begin at these blocks."""
@@ -310,6 +310,7 @@ class DenseEngine(SweepEngine):
         d, look = self.residual(), self._limits(None)
         sigma = self.images.sigma.reshape(d.shape)
         self.strong[:], self.over[:] = d > look.threshold, d > np.maximum(look.threshold, look.factor * sigma)
+        self.filled[:] = 1
         return np.count_nonzero(self.over)
 
 

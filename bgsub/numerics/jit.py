@@ -28,9 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 follow_numba()
 
 
-def kernel(function: F, inline: str = "never") -> F:
+def kernel(function: F, inline: str = "never", allocates: bool = False) -> F:
     """Compile `function` without the GIL, cached on disk; plain Python when NUMBA_DISABLE_JIT is set."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+    # without Numba's counts of references, which slow down short loops several times, unless it allocates
+    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "_nrt": allocates}
     compiled: Any = numba.njit(inline=inline, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
         with suppress(RuntimeError):  # no folder for the cache is writable
@@ -38,11 +39,16 @@ def kernel(function: F, inline: str = "never") -> F:
     return compiled
 
 
+def allocating_kernel(function: F) -> F:
+    """Compile `function` as `kernel` does; it may make arrays."""
+    return kernel(function, allocates=True)
+
+
 def part(function: F) -> F:
     """Compile `function` as `kernel` does, and inline it into every kernel that calls it."""
     # otherwise it exists in its own library and in that of each caller; the one that runs depends on what was loaded
     # before, and their sums differ in the last digits
-    return kernel(function, "always")
+    return kernel(function, "always", allocates=True)
 
 
 def formula(function: F) -> F:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, part
 from bgsub.numerics.surrogates import ATAN, LOG, atan_pair, log_influence, lp_pair
 
 _GROUP = 8  # entries that share a logarithm
@@ -61,7 +61,7 @@ def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
     return np.float64(0.5) * np.float64(mu) * total
 
 
-@kernel
+@allocating_kernel
 def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
     """Return ``sum h(a (x - l))`` in float64; write the influence ``a psi(x - l)`` to `e`, (s,); `a` can be empty."""
     cost = np.float64(0)

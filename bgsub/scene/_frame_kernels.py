@@ -28,6 +28,7 @@ class Images(NamedTuple):
     sigma: np.ndarray  # (n,) float32, noise scale
     over: np.ndarray  # (n,) uint8, candidates
     strong: np.ndarray  # (n,) uint8, residuals above the threshold
+    filled: np.ndarray  # (chunks,) uint8, 0 where both are 0 in a chunk of `CHUNK` pixels
 
 
 class CompareParams(NamedTuple):
@@ -87,6 +88,21 @@ def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
         places[count] = place
         count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
     return count
+
+
+@part
+def is_filled(filled, begin, end):  # type: ignore[no-untyped-def]
+    """Return whether a chunk of the pixels `begin` to `end` is filled: `filled` (chunks,) uint8 is not 0."""
+    return any_set(filled[begin // CHUNK : (end - 1) // CHUNK + 1])
+
+
+@part
+def clear(image, filled):  # type: ignore[no-untyped-def]
+    """Set the filled chunks of an image, (n,), to zero, and their flags."""
+    for q in range(filled.size):
+        if filled[q] != 0:
+            filled[q] = 0
+            image[q * CHUNK : (q + 1) * CHUNK] = 0
 
 
 @part
@@ -185,22 +201,19 @@ def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
             out[channels * i + c] = values[i]
 
 
-def largest_difference(x, l):  # type: ignore[no-untyped-def]
-    """Return the largest ``|x - l|``, all (n,) of one type; compiled for uint8 without wider numbers."""
-    return np.max(np.abs(x.astype(np.float32) - l.astype(np.float32)))
+def byte_difference(x, y):  # type: ignore[no-untyped-def]
+    """Return ``|x - y|`` in the type of both; compiled for uint8 without wider numbers."""
+    return abs(np.float32(x) - np.float32(y))
 
 
-@overload(largest_difference, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
-def _largest_in_kernels(x, l):  # type: ignore[no-untyped-def]
-    own = np.uint8 if x.dtype == types.uint8 else np.float32
+@overload(byte_difference, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
+def _difference_in_kernels(x, y):  # type: ignore[no-untyped-def]
+    own = np.uint8 if x == types.uint8 and y == types.uint8 else np.float32
 
-    def largest(x, l):  # type: ignore[no-untyped-def]
-        most = own(0)
-        for i in range(x.size):
-            most = max(most, own(max(x[i], l[i]) - min(x[i], l[i])))
-        return most
+    def difference(x, y):  # type: ignore[no-untyped-def]
+        return own(max(x, y) - min(x, y))
 
-    return largest
+    return difference
 
 
 @part
@@ -209,29 +222,45 @@ def compare_block(begin, end, images, look, calm):  # type: ignore[no-untyped-de
 
     Chunks without a difference above `calm` in any channel, in the type of the pixels, have neither.
     """
-    channels = len(look.lanes)
+    count = 0
+    for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
+        a, b = max(q * CHUNK, begin), min(q * CHUNK + CHUNK, end)
+        if b - a == CHUNK:
+            count += compare_chunk(a, CHUNK, images, look, calm)  # a constant number of pixels: faster code
+        else:
+            count += compare_chunk(a, b - a, images, look, calm)
+    return count
+
+
+@part
+def compare_chunk(a, n, images, look, calm):  # type: ignore[no-untyped-def]
+    """Do as `compare_block` with n pixels from `a` on, inside of a chunk."""
+    channels, q = len(look.lanes), a // CHUNK
+    x, l = images.pixels[a * channels :], images.picture[a * channels :]
+    over, strong, sigma = images.over[a:], images.strong[a:], images.sigma[a:]
+    most = x.dtype.type(0)
+    for i in range(n * channels):
+        most = max(most, byte_difference(x[i], l[i]))
+    if most <= calm:
+        if images.filled[q] != 0:
+            for i in range(n):
+                over[i] = 0
+                strong[i] = 0
+            images.filled[q] = n < CHUNK  # others may hold the rest of it
+        return 0
+    images.filled[q] = 1
     square = look.scale * look.scale
     least, factor = look.threshold * look.threshold / square, look.factor * look.factor / square
     count = 0
-    for a in range(begin, end, CHUNK):
-        b = min(a + CHUNK, end)
-        x, l = images.pixels[a * channels : b * channels], images.picture[a * channels : b * channels]
-        over, strong = images.over[a:b], images.strong[a:b]
-        if largest_difference(x, l) <= calm:
-            for i in range(over.size):
-                over[i] = 0
-                strong[i] = 0
-            continue
-        sigma = images.sigma[a:b]
-        for i in range(over.size):
-            total = squared(x[channels * i], l[channels * i])
-            for c in range(1, channels):
-                total += squared(x[channels * i + c], l[channels * i + c])
-            distance = np.float32(total)
-            strong[i] = distance > least
-            over[i] = distance > max(least, factor * sigma[i] * sigma[i])
-        for i in range(over.size):
-            count += np.int64(over[i])
+    for i in range(n):
+        total = squared(x[channels * i], l[channels * i])
+        for c in range(1, channels):
+            total += squared(x[channels * i + c], l[channels * i + c])
+        distance = np.float32(total)
+        strong[i] = distance > least
+        over[i] = distance > max(least, factor * sigma[i] * sigma[i])
+    for i in range(n):
+        count += np.int64(over[i])
     return count
 
 
@@ -358,42 +387,55 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_ages(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, half, anchor, age, aged, states):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour; return the largest age of the band.
 
     `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, which is 0 off the
-    foreground and at most 65535.
+    foreground and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no foreground, and no age;
+    `states` (CHUNK,) uint8 is work.
     """
-    limit = tolerance * tolerance
-    channels, colours, kept = len(lanes), x.reshape(-1), anchor.reshape(-1)
     oldest = 0
-    for a in range(begin, end, CHUNK):
-        b = min(a + CHUNK, end)
-        if not any_set(mask[a:b]):
-            if any_set(age[a:b].view(np.uint8)):  # write only changes: this is most of the image
-                age[a:b] = 0
+    for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
+        a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
+        if filled[q] == 0:
+            if aged[q] != 0:
+                age[a : a + n] = 0
+                aged[q] = 0
             continue
-        for pixel in range(a, b):
-            i = np.uint64(pixel)  # unsigned indices need no test for negative ones
-            if mask[i] != 255:
-                age[i] = 0
-                continue
-            total, first = _ZERO, i * np.uint64(channels)
-            for c in range(channels):
-                s = np.float32(colours[first + np.uint64(c)]) - np.float32(kept[first + np.uint64(c)])
-                total += s * s
-            if age[i] > 0 and total < limit:
-                age[i] = min(age[i] + older, 65535)
-                for c in range(channels):
-                    k = first + np.uint64(c)
-                    old = np.float32(kept[k])
-                    kept[k] = old + _FOLLOWS * (np.float32(colours[k]) - old) + half
-            else:
-                age[i] = 1
-                for c in range(channels):
-                    kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
-            oldest = max(oldest, age[i])
+        aged[q] = 1
+        pixels = x.reshape(-1), mask, anchor.reshape(-1), age, states
+        if n == CHUNK:  # a constant number of pixels: faster code
+            oldest = max(oldest, grow_chunk(a, CHUNK, lanes, tolerance * tolerance, older, half, pixels))
+        else:
+            oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, older, half, pixels))
     return oldest
+
+
+@part
+def grow_chunk(a, n, lanes, limit, older, half, pixels):  # type: ignore[no-untyped-def]
+    """Do as `update_ages` with n pixels from `a` on."""
+    # loops without branches over one kind of output each vectorise
+    x, mask, anchor, age, states = pixels
+    channels, own = len(lanes), anchor.dtype.type
+    colours, kept, flags, ages = x[a * channels :], anchor[a * channels :], mask[a:], age[a:]
+    for i in range(n):
+        total = _ZERO
+        for c in range(channels):
+            s = np.float32(colours[channels * i + c]) - np.float32(kept[channels * i + c])
+            total += s * s
+        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
+    for i in range(n):
+        for c in range(channels):
+            k = channels * i + c
+            old = np.float32(kept[k])
+            moved = own(old + _FOLLOWS * (np.float32(colours[k]) - old) + half)
+            kept[k] = moved if states[i] == 2 else (colours[k] if states[i] == 1 else kept[k])
+    oldest = age.dtype.type(0)
+    for i in range(n):
+        grown = age.dtype.type(min(np.int32(ages[i]) + np.int32(older), np.int32(65535)))
+        ages[i] = grown if states[i] == 2 else age.dtype.type(states[i])
+        oldest = max(oldest, ages[i])
+    return np.int64(oldest)
 
 
 @kernel

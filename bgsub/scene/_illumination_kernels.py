@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _SATURATED = np.float32(0.98)  # of full scale
@@ -153,7 +153,7 @@ def solve_envelope(gram, first, right):  # type: ignore[no-untyped-def]
             right[n] -= gram[i, n] * right[i]
 
 
-@kernel
+@allocating_kernel
 def fit(x, base, corners, cells, rows, penalty, first, pull, mus, unknowns, gram, right):  # type: ignore[no-untyped-def]
     """Refine the light, `unknowns`, by one step of reweighted least squares for each of `mus`."""
     # `penalty` (p q + 4, p q + 4) and `pull`, of the distance of the nodes from 1, are per site
@@ -200,7 +200,7 @@ def similar_share(x, base, index, channels, scale, threshold):  # type: ignore[n
     return count / index.size
 
 
-@kernel
+@allocating_kernel
 def relight(begin, end, base, scale, grid, tone, height, width, out):  # type: ignore[no-untyped-def]
     """Write rows of the lit base into `out`, clipped to [0, 1]; both (h w c,), `grid` (p, q, c), `tone` (b, c)."""
     rows, columns, channels = grid.shape

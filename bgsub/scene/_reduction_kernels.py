@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, part
 from bgsub.scene._frame_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
@@ -18,7 +18,7 @@ _DISTANCE2 = np.add.outer(np.arange(-REACH, REACH + 1) ** 2, np.arange(-REACH, R
 _TAPER = np.exp(-_DISTANCE2 / (2 * SPREAD**2)).astype(np.float32)
 
 
-@kernel
+@allocating_kernel
 def enlarge(  # type: ignore[no-untyped-def]
     begin, end, frame, frame_scale, small, picture, small_scale, mask, edges, rows, columns, row_taper, column_taper,
     out, labels, votes, colours,

@@ -1,6 +1,7 @@
 """From candidates to a mask: matching candidates, majority, shadows and small regions.
 
-The work is in proportion to the rows that have candidates: empty rows and chunks are skipped.
+The work is in proportion to what is filled: `filled` (chunks,) uint8 is 0 where a chunk of `CHUNK` pixels is empty.
+Where a loop over a chunk has a constant length, its code is several times faster.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK, distance, places_of, squared, sum_windows
+from bgsub.scene._frame_kernels import CHUNK, clear, distance, is_filled, places_of, squared, sum_windows
 from bgsub.tracking._kernels import any_set
 
 _ZERO, _FULL = np.float32(0), np.float32(255)
@@ -62,53 +63,77 @@ class Samples(NamedTuple):
 
 
 @kernel
-def find_matching(begin, end, x, l, limits, memory, over):  # type: ignore[no-untyped-def]
-    """Write 2 at the matching candidates in the rows `begin` to `end` of `over`, (h, w), if most there match.
+def find_matching(begin, end, x, l, limits, memory, over, filled, places, far):  # type: ignore[no-untyped-def]
+    """Write 2 at the matching candidates among the pixels `begin` to `end` of `over`, (h, w), if most there match.
 
     A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation.
-    O(h w + (radius^2 + q) c candidates).
+    O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
     """
     h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
     shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
-    limit = (limits.threshold / limits.scale) * (limits.threshold / limits.scale)
+    largest = limits.threshold / limits.scale
+    limit = largest * largest
     reach = np.int32(limits.threshold * limits.threshold * _UNIT * _UNIT)
     unit = limits.scale * _UNIT
-    places = np.empty(CHUNK, np.uint64)
-    for i in range(begin, end):
-        if not any_set(flags[i * w : (i + 1) * w]):  # most rows are empty; faster than chunk by chunk
+    for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
+        if filled[q] == 0:
             continue
-        for a in range(i * w, (i + 1) * w, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w)
-            if not any_set(flags[a:b]):
-                continue
-            for n in range(places_of(flags, a, b, places)):
-                pixel = places[n]  # unsigned indices need no test for negative ones
-                j = np.int64(pixel) - i * w
+        a, b = q * CHUNK, min((q + 1) * CHUNK, end)
+        is_inner = memory.radius == 1 and a > w and a + CHUNK + w < flags.size
+        if is_inner:
+            find_far(colours, others, a, w, channels, x.dtype.type(largest), far)
+        for n in range(places_of(flags, a, b, places)):
+            pixel, found = places[n], False  # unsigned indices need no test for negative ones
+            if not is_inner or is_near(far, (pixel - np.uint64(a)) * np.uint64(channels), channels):
+                i, j = np.int64(pixel) // w, np.int64(pixel) % w
                 if memory.radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
                     found = matches_around(colours, others, pixel, np.uint64(w), channels, limit)
                 else:
                     found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
-                if not found and limits.factor * sigma[pixel] > limits.threshold:
-                    found = matches_sample(
-                        colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
-                    )
-                share = np.float32(shares[pixel])
-                share += memory.rate * ((_FULL if found else _ZERO) - share)
-                shares[pixel] = share + np.float32(0.5)
-                flags[pixel] = 2 if found & (share > memory.belief * _FULL) else 1
+            if not found and limits.factor * sigma[pixel] > limits.threshold:
+                found = matches_sample(
+                    colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
+                )
+            share = np.float32(shares[pixel])
+            share += memory.rate * ((_FULL if found else _ZERO) - share)
+            shares[pixel] = share + np.float32(0.5)
+            flags[pixel] = 2 if found & (share > memory.belief * _FULL) else 1
+
+
+@part
+def find_far(x, l, a, w, channels, limit, far):  # type: ignore[no-untyped-def]
+    """Write which values of the chunk from pixel `a` on differ by more than `limit` from the range of `l` around."""
+    # most candidates match none of the nine pixels, which this finds without branches
+    own = x.dtype.type
+    x, here = x[a * channels :], l[(a - 1) * channels :]
+    above, below = l[(a - w - 1) * channels :], l[(a + w - 1) * channels :]
+    for j in range(CHUNK * channels):
+        m, r = j + channels, j + 2 * channels
+        least = min(above[j], above[m], above[r], here[j], here[m], here[r], below[j], below[m], below[r])
+        most = max(above[j], above[m], above[r], here[j], here[m], here[r], below[j], below[m], below[r])
+        far[j] = max(own(max(x[j], most) - most), own(least - min(x[j], least))) > limit
+
+
+@part
+def is_near(far, first, channels):  # type: ignore[no-untyped-def]
+    """Return whether no value of a pixel is far."""
+    flags = far[first]
+    for c in range(1, channels):
+        flags |= far[first + np.uint64(c)]
+    return flags == 0
 
 
 @kernel
-def clear_matching(over, reach, filled, counts, keep):  # type: ignore[no-untyped-def]
-    """Clear the 2 in `over`, (h, w), but for those around which most candidates are 1 and fill a share `filled`.
+def clear_matching(over, filled, reach, share, counts, keep):  # type: ignore[no-untyped-def]
+    """Clear the 2 in `over`, (h, w), but for those around which most candidates are 1 and fill a `share`.
 
     Counted in a square of tiles: `reach` tiles to each side; `counts` (2, rows + 1, columns + 1) int32, `keep` (w,)
     uint8.
     """
     h, w = over.shape
     rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
-    sum_tiles(over, counts)
+    sum_tiles(over, filled, counts)
     for r in range(rows):
         if counts[1, r + 1, columns] == counts[1, r, columns]:
             continue
@@ -117,24 +142,24 @@ def clear_matching(over, reach, filled, counts, keep):  # type: ignore[no-untype
             left, right = max(t - reach, 0), min(t + reach + 1, columns)
             one = window(counts[0], top, bottom, left, right)
             area = (min(bottom * TILE, h) - top * TILE) * (min(right * TILE, w) - left * TILE)
-            most = max(window(counts[1], top, bottom, left, right), filled * area)
+            most = max(window(counts[1], top, bottom, left, right), share * area)
             keep[t * TILE : min((t + 1) * TILE, w)] = one >= most
         for i in range(r * TILE, min((r + 1) * TILE, h)):
             flags = over[i]
-            if any_set(flags):
+            if is_filled(filled, i * w, (i + 1) * w):
                 for j in range(w):
                     flags[j] = (flags[j] & 1) | ((flags[j] >> 1) & keep[j])
 
 
 @part
-def sum_tiles(over, counts):  # type: ignore[no-untyped-def]
+def sum_tiles(over, filled, counts):  # type: ignore[no-untyped-def]
     """Write the numbers of 1 and of 2 in all tiles above and to the left into `counts`, a table of sums."""
     h, w = over.shape
     for i in range(h):
         r = i // TILE + 1
         if i % TILE == 0:
             counts[:, r] = 0
-        if not any_set(over[i]):
+        if not is_filled(filled, i * w, (i + 1) * w):
             continue
         words = over[i, : w // TILE * TILE].view(np.uint64)  # one per tile
         for t in range(words.size):
@@ -266,7 +291,7 @@ def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_solid(strong, work, solid):  # type: ignore[no-untyped-def]
+def find_solid(strong, filled, work, solid):  # type: ignore[no-untyped-def]
     """Write the squares of 4 x 4 strong residuals, grown by two pixels, into `solid`; all (h, w) uint8 of 0 and 1."""
     # noise rarely fills such squares, and the edges of objects are not noise; `work` (2, w + 10) uint8
     h, w = strong.shape
@@ -275,10 +300,10 @@ def find_solid(strong, work, solid):  # type: ignore[no-untyped-def]
         return
     n = w - _SQUARE + 1
     squares, spread = work[0, :w], work[1, : w + 10]  # with a margin of 5 on both sides
-    filled = 0  # successive rows that are not empty
+    rows = 0  # successive ones that are not empty
     for i in range(h):
-        filled = filled + 1 if any_set(strong[i]) else 0
-        if filled < _SQUARE:
+        rows = rows + 1 if is_filled(filled, i * w, (i + 1) * w) else 0
+        if rows < _SQUARE:
             continue
         a, b, c, d = strong[i - 3], strong[i - 2], strong[i - 1], strong[i]
         for j in range(w):
@@ -304,36 +329,58 @@ def find_solid(strong, work, solid):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def majority(flags, side, columns, counts, out):  # type: ignore[no-untyped-def]
+def majority(flags, filled, side, columns, counts, out, out_filled):  # type: ignore[no-untyped-def]
     """Write 255 into `out` where most of the square around a pixel is set in `flags`, else 0; all (h, w) uint8.
 
-    The border is repeated. `columns` (>= w + side,) and `counts` (w,) are uint16.
+    The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) are uint16. `out_filled`, of `out`, is
+    replaced.
     """
     h, w = flags.shape
-    half, limit = side // 2, side * side // 2
+    half, limit = side // 2, np.uint16(side * side // 2)
+    clear(out.reshape(-1), out_filled)
     sums = columns[half : half + w]
     sums[:] = 0
-    filled = 0  # rows of the window that are not empty
+    rows = 0  # of the window that are not empty
     for row in range(-half, half):
-        filled += add_row(flags[min(max(row, 0), h - 1)], 1, sums)
+        rows += add_row(flags, filled, min(max(row, 0), h - 1), 1, sums)
     for i in range(h):
-        filled += add_row(flags[min(i + half, h - 1)], 1, sums)
-        if filled == 0:
-            out[i] = 0
-        else:
+        rows += add_row(flags, filled, min(i + half, h - 1), 1, sums)
+        if rows > 0:
             columns[:half] = sums[0]
             columns[half + w : 2 * half + w] = sums[w - 1]
-            sum_windows(columns[: 2 * half + w], side, counts)
+            sum_windows(columns[: 2 * half + w], side, counts[:w])
             for j in range(w):
                 out[i, j] = 255 if counts[j] > limit else 0
-        filled += add_row(flags[min(max(i - half, 0), h - 1)], -1, sums)
+            out_filled[i * w // CHUNK : ((i + 1) * w - 1) // CHUNK + 1] = 1
+        rows -= add_row(flags, filled, min(max(i - half, 0), h - 1), -1, sums)
+    find_filled(out.reshape(-1), out_filled)
 
 
 @part
-def add_row(flags, sign, sums):  # type: ignore[no-untyped-def]
-    """Add `sign` to `sums`, (n,) uint16, where `flags`, (n,) uint8, is set; return `sign`, or 0 for an empty row."""
-    if not any_set(flags):
+def find_filled(flags, filled):  # type: ignore[no-untyped-def]
+    """Set `filled` to 0 for the whole chunks of `flags`, (n,) uint8, that are empty."""
+    size = CHUNK // 8
+    words = flags[: flags.size // CHUNK * CHUNK].view(np.uint64)
+    for q in range(words.size // size):
+        if filled[q] != 0:
+            word = words[size * q]
+            for i in range(1, size):
+                word |= words[size * q + i]
+            filled[q] = 1 if word != 0 else 0
+
+
+@part
+def add_row(flags, filled, i, sign, sums):  # type: ignore[no-untyped-def]
+    """Add `sign` to `sums`, (w,) uint16, where row i of `flags`, (h, w) uint8, is set; return whether it is filled."""
+    if not is_filled(filled, i * sums.size, (i + 1) * sums.size):
         return 0
+    add_flags(flags[i], sign, sums)
+    return 1
+
+
+@part
+def add_flags(flags, sign, sums):  # type: ignore[no-untyped-def]
+    """Add `sign` to `sums`, (n,) uint16, where `flags`, (n,) uint8, is set."""
     one, none = np.uint16(1), np.uint16(0)
     if sign > 0:
         for j in range(sums.size):
@@ -341,7 +388,6 @@ def add_row(flags, sign, sums):  # type: ignore[no-untyped-def]
     else:
         for j in range(sums.size):
             sums[j] -= one if flags[j] != 0 else none
-    return sign
 
 
 # -- shadows ---------------------------------------------------------------------------------------------------------
@@ -362,11 +408,11 @@ def has_colour(image, scale):  # type: ignore[no-untyped-def]
 
 
 @part
-def classify(lanes, x, l, scale, mask, dark, other, box):  # type: ignore[no-untyped-def]
-    """Classify the foreground as darkened background or not.  O(h w + c q).
+def classify(lanes, x, l, scale, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
+    """Classify the foreground as darkened background or not; return the number of darkened pixels.  O(c q).
 
-    `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8; `box` (4,) receives the rows and columns of the darkened
-    pixels. A pixel of other texture is in `other`, even if it is darkened.
+    `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8. A pixel of other texture is in `other`, even if it is
+    darkened. `shaded`, of `dark` and `other`, is replaced.
     """
     h, w, channels = x.shape[0], x.shape[1], len(lanes)
     darkest, faintest, colour, texture = _COLOURED if has_colour(l, scale) else _GREY
@@ -374,42 +420,53 @@ def classify(lanes, x, l, scale, mask, dark, other, box):  # type: ignore[no-unt
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
     limit = texture * texture * 9 * channels * channels / (scale * scale)
-    box[0], box[1], box[2], box[3] = h, 0, w, 0
-    for i in range(h):
-        dark[i], other[i] = 0, 0
-        if not any_set(mask[i]):
+    count = 0
+    for q in range(filled.size):
+        a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
+        if shaded[q] != 0:
+            flat_dark[a : a + n] = 0
+            flat_other[a : a + n] = 0
+        shaded[q] = filled[q]
+        if filled[q] == 0:
             continue
-        for a in range(i * w, (i + 1) * w, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w)
-            if not any_set(flat[a:b]):
-                continue
-            for p in range(a, b):
-                pixel = np.uint64(p)  # unsigned indices need no test for negative ones
-                if flat[pixel] == 0:
-                    continue
-                if not is_darkened(colours, others, pixel, channels, tiny, darkest, faintest, square):
-                    flat_other[pixel] = 1
-                    continue
-                j = p - i * w
-                flat_dark[pixel] = 1
-                box[0], box[1] = min(box[0], i), max(box[1], i + 1)
-                box[2], box[3] = min(box[2], j), max(box[3], j + 1)
-                if 0 < i < h - 1 and 0 < j < w - 1:
+        limits = tiny, darkest, faintest, square
+        if n == CHUNK:  # a constant number of pixels: faster code
+            found = darken(colours, others, flat, a, CHUNK, channels, limits, flat_dark, flat_other)
+        else:
+            found = darken(colours, others, flat, a, n, channels, limits, flat_dark, flat_other)
+        count += found
+        if found > 0:
+            for p in range(a, a + n):
+                if flat_dark[p] != 0 and 0 < p // w < h - 1 and 0 < p % w < w - 1:
+                    pixel = np.uint64(p)  # unsigned indices need no test for negative ones
                     differs = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, tiny, limit)
-                    flat_other[pixel] = differs
+                    flat_other[p] = differs
+    return count
 
 
 @part
-def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type: ignore[no-untyped-def]
-    """Return whether a pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`."""
-    xl, ll, xx = _ZERO, tiny, _ZERO
-    first = pixel * np.uint64(channels)
-    for c in range(channels):
-        p, q = np.float32(x[first + np.uint64(c)]), np.float32(l[first + np.uint64(c)])
-        xl += p * q
-        ll += q * q
-        xx += p * p
-    return (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
+def darken(x, l, mask, a, n, channels, limits, dark, other):  # type: ignore[no-untyped-def]
+    """Write which of n pixels from `a` on are darkened, and which other foreground; return the number of the former.
+
+    A darkened pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`.
+    """
+    tiny, darkest, faintest, square = limits
+    x, l = x[a * channels :], l[a * channels :]
+    flags, dark, other = mask[a:], dark[a:], other[a:]
+    for i in range(n):
+        xl, ll, xx = _ZERO, tiny, _ZERO
+        for c in range(channels):
+            p, q = np.float32(x[channels * i + c]), np.float32(l[channels * i + c])
+            xl += p * q
+            ll += q * q
+            xx += p * p
+        is_dark = (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
+        dark[i] = (flags[i] != 0) & is_dark
+        other[i] = (flags[i] != 0) & (not is_dark)
+    count = 0
+    for i in range(n):
+        count += np.int64(dark[i])
+    return count
 
 
 @part
@@ -437,49 +494,51 @@ def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ign
     return (xx - limit) * ll > xl * xl
 
 
-@kernel
-def clear_outvoted(box, mask, other, dark, columns, counts):  # type: ignore[no-untyped-def]
-    """Clear `dark` in the `box` where most of the foreground in the square around a pixel is object."""
+@part
+def clear_outvoted(mask, other, dark, filled, columns, counts):  # type: ignore[no-untyped-def]
+    """Clear `dark` where most of the foreground in the square around a pixel is object; `filled` holds for all three.
+
+    `columns` (2, >= CHUNK + 10) and `counts` (2, >= CHUNK) are uint16.
+    """
     h, w = mask.shape
     half = _SIDE // 2
-    begin, end, left, right = box[0], box[1], box[2], box[3]
-    first, last = max(left - half, 0), min(right + half, w)
-    columns[:] = 0
-    offset = half + first - left  # of the first column in the padded stretch
-    objects = columns[0, offset : offset + last - first]
-    foreground = columns[1, offset : offset + last - first]
-    for row in range(begin - half, end + half):
-        if 0 <= row < h:
-            add_row(other[row, first:last], 1, objects)
-            add_row(mask[row, first:last], 1, foreground)
-        gone = row - _SIDE
-        if gone >= max(begin - half, 0):
-            add_row(other[gone, first:last], -1, objects)
-            add_row(mask[gone, first:last], -1, foreground)
-        i = row - half
-        if i < begin:
-            continue
-        for a in range(0, right - left, CHUNK):
-            b = min(a + CHUNK, right - left)
-            target = dark[i, left + a : left + b]
-            if not any_set(target):
+    for left in range(0, w, CHUNK):
+        right = min(left + CHUNK, w)
+        first, last = max(left - half, 0), min(right + half, w)
+        objects = columns[0, half + first - left : half + last - left]
+        foreground = columns[1, half + first - left : half + last - left]
+        low, high = 0, -_SIDE  # rows in the sums; none yet
+        for i in range(h):
+            target = dark[i, left:right]
+            if not is_filled(filled, i * w + left, i * w + right) or not any_set(target):
                 continue
-            o, f = counts[0, a:b], counts[1, a:b]
-            sum_windows(columns[0, a : b + _SIDE - 1], _SIDE, o)
-            sum_windows(columns[1, a : b + _SIDE - 1], _SIDE, f)
-            for j in range(b - a):
+            if high < i - half:
+                columns[:, : CHUNK + 2 * half] = 0
+                low, high = max(i - half, 0), max(i - half, 0) - 1
+            while high < min(i + half, h - 1):
+                high += 1
+                add_flags(other[high, first:last], 1, objects)
+                add_flags(mask[high, first:last], 1, foreground)
+            while low < i - half:
+                add_flags(other[low, first:last], -1, objects)
+                add_flags(mask[low, first:last], -1, foreground)
+                low += 1
+            o, f = counts[0, : right - left], counts[1, : right - left]
+            sum_windows(columns[0, : right - left + 2 * half], _SIDE, o)
+            sum_windows(columns[1, : right - left + 2 * half], _SIDE, f)
+            for j in range(target.size):
                 target[j] = target[j] if o[j] <= _OBJECT * f[j] else 0
 
 
 @part
-def see_outline(lanes, x, l, mask, counts):  # type: ignore[no-untyped-def]
+def see_outline(lanes, x, l, mask, filled, counts):  # type: ignore[no-untyped-def]
     """Write the outline pixels of each side, `STEPS`, into `counts`, (8, 2) float64: lit ones and all."""
     # the brightness is read `_DEPTH` pixels inside of the background, as the first pixels are mixed
     h, w, channels = x.shape[0], x.shape[1], len(lanes)
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
     counts[:] = 0.0
     for i in range(-(-_DEPTH // _EVERY) * _EVERY, h - _DEPTH, _EVERY):
-        if not any_set(mask[i]):
+        if not is_filled(filled, i * w, (i + 1) * w):
             continue
         for a in range(i * w + _DEPTH, (i + 1) * w - _DEPTH, CHUNK):
             b = min(a + CHUNK, (i + 1) * w - _DEPTH)
@@ -562,15 +621,16 @@ def root_of(parents, run):  # type: ignore[no-untyped-def]
 
 
 @part
-def remove_small_regions(mask, area, runs, rows):  # type: ignore[no-untyped-def]
+def remove_small_regions(mask, filled, area, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Erase regions, 8-connected and with their holes, and fill holes smaller than `area` pixels; mask of 0 and 255.
 
-    Runs of equal pixels are joined to regions. `runs` (4, h w) int32: first column, parent, pixels of the region (at
-    its root), 1 if it touches the border; `rows` (h + 1,): first run of each row.
+    Runs of equal pixels are joined to regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the region
+    (at its root), 1 if it touches the border; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8)
+    uint8.
     """
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
-    find_regions(mask, runs, rows)
+    find_regions(mask, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
             if parents[run] != run:
@@ -586,25 +646,29 @@ def remove_small_regions(mask, area, runs, rows):  # type: ignore[no-untyped-def
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
             if sizes[root] < area and (mask[i, first] != 0 or border[root] == 0):
                 mask[i, first:last] = 255 if mask[i, first] == 0 else 0
+                filled[(i * w + first) // CHUNK : (i * w + last - 1) // CHUNK + 1] = 1
 
 
 @part
-def find_regions(mask, runs, rows):  # type: ignore[no-untyped-def]
+def find_regions(mask, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Find the regions of foreground and background; arguments as in `remove_small_regions`."""
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
+    steps[0], steps[w:], words = 0, 0, steps.view(np.uint64)
     count = 0
     for i in range(h):
         rows[i] = count
         line = mask[i]
         begins[count] = 0
         count += 1
-        for a in range(1, w, CHUNK):
-            b = min(a + CHUNK, w)
-            if any_set(line[a - 1 : b]):
-                for j in range(a, b):
-                    begins[count] = j
-                    count += 1 if line[j] != line[j - 1] else 0
+        if is_filled(filled, i * w, (i + 1) * w):
+            for j in range(1, w):
+                steps[j] = line[j] != line[j - 1]
+            for k in range(words.size):
+                if words[k] != 0:
+                    for j in range(8 * k, 8 * k + 8):
+                        begins[count] = j
+                        count += 1 if steps[j] != 0 else 0
         for run in range(rows[i], count):
             last = begins[run + 1] if run + 1 < count else w
             parents[run], sizes[run] = run, last - begins[run]
@@ -642,27 +706,28 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def find_shadows(lanes, x, l, scale, mask, learns, outline, seen, dark, other, box):  # type: ignore[no-untyped-def]
-    """Classify the foreground, see `classify`; return the side from which shadows come, or -1.
+def find_shadows(lanes, x, l, scale, mask, filled, learns, outline, seen, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
+    """Find the shadows in the foreground, `dark`, see `classify`; return the side from which shadows come, or -1.
 
     `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
     """
     if learns:
-        see_outline(lanes, x, l, mask, seen)
+        see_outline(lanes, x, l, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    classify(lanes, x, l, scale, mask, dark, other, box)
+    if classify(lanes, x, l, scale, mask, filled, dark, other, shaded) > 0:
+        clear_outvoted(mask, other, dark, shaded, columns, counts)
     return never_lit(outline)
 
 
 @kernel
-def finish(mask, dark, label, area, runs, rows):  # type: ignore[no-untyped-def]
+def finish(mask, filled, dark, label, area, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows."""
     if label >= 0:
-        paint(dark.reshape(-1), 0, mask.reshape(-1))
+        paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
     if area > 1:
-        remove_small_regions(mask, area, runs, rows)
+        remove_small_regions(mask, filled, area, runs, rows, steps)
     if label > 0:
-        paint(dark.reshape(-1), label, mask.reshape(-1))
+        paint(dark.reshape(-1), label, mask.reshape(-1), filled)
 
 
 @part
@@ -689,7 +754,13 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 
 
 @part
-def paint(where, value, image):  # type: ignore[no-untyped-def]
-    """Write `value` into `image` where `where` is not zero; both (n,) uint8."""
-    for i in range(image.size):
+def paint(where, value, image, filled):  # type: ignore[no-untyped-def]
+    """Write `value` into the filled chunks of `image` where `where` is not zero; both (n,) uint8."""
+    whole = image.size // CHUNK
+    for q in range(whole):
+        if filled[q] != 0:
+            flags, pixels = where[q * CHUNK :], image[q * CHUNK :]
+            for i in range(CHUNK):
+                pixels[i] = value if flags[i] != 0 else pixels[i]
+    for i in range(whole * CHUNK, image.size):
         image[i] = value if where[i] != 0 else image[i]

@@ -33,8 +33,8 @@ class SweepEngine:
     """The passes over a frame, in blocks that fit into the cache and in bands on several threads.
 
     `picture` (h, w, c) is the background in the type of the frames; `over` and `strong` (h, w) uint8 are the candidates
-    and the residuals above the threshold. All are in the coordinates of the background. `sigma` (h, w) float32 is the
-    noise scale.
+    and the residuals above the threshold, both 0 in the chunks of 64 pixels where `filled` (chunks,) uint8 is 0. All
+    are in the coordinates of the background. `sigma` (h, w) float32 is the noise scale.
     """
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
@@ -53,7 +53,8 @@ class SweepEngine:
         self._before = np.empty(frames.cube, frames.pixels_dtype)  # takes memory when it is written
         self._has_before = False
         self.over, self.strong = np.zeros((h, w), np.uint8), np.zeros((h, w), np.uint8)
-        self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong))
+        self.filled = np.zeros(-(-h * w // _CHUNK), np.uint8)
+        self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong, self.filled))
         self.images = Images(self._maps[0], *self._maps)
         self.count = 0
 

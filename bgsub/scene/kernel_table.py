@@ -18,7 +18,7 @@ from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
     Cost: "cost, f4, f4",
-    Images: "P_1, P_1, f4_1, u1_1, u1_1",
+    Images: "P_1, P_1, f4_1, u1_1, u1_1, u1_1",
     CompareParams: "f4, lanes, f4, f4, f4, f4",
     MatchLimits: "f4_2, f4, f4, f4, lanes",
     Samples: "i1_3, u1_2, i8, f4, f4",
@@ -30,26 +30,26 @@ _FIRST_FRAME = """
 scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
 scene._frame_kernels.to_unit: f4_1, f4, f4_1
 scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
-scene._segment_kernels.find_solid: u1_2, u1_2, u1_2
+scene._segment_kernels.find_solid: u1_2, u1_1, u1_2, u1_2
 scene._frame_kernels.residual_map: Images, CompareParams, f4_1
 scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1_1, LearnParams, f4_1, f4_1
 scene._segment_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
 """
 _START = """
-scene._segment_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2
-scene._segment_kernels.clear_matching: u1_2, i8, f4, i4_3, u1_1
-scene._segment_kernels.majority: u1_2, i8, u2_1, u2_1, u1_2
-scene._segment_kernels.find_shadows: lanes, P_3, P_3, f4, u1_2, b1, f8_2, f8_2, u1_2, u1_2, i8_1
-scene._segment_kernels.clear_outvoted: i8_1, u1_2, u1_2, u1_2, u2_2, u2_2
+scene._segment_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
+scene._segment_kernels.clear_matching: u1_2, u1_1, i8, f4, i4_3, u1_1
+scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
+scene._segment_kernels.find_shadows: lanes, P_3, P_3, f4, u1_2, u1_1, b1, f8_2, f8_2, u1_2, u1_2, u1_1, u2_2,\
+ u2_2
 scene._segment_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, u1_2, u1_2, f4_2
-scene._segment_kernels.finish: u1_2, u1_2, i8, i8, i4_2, i8_1
+scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
 scene._illumination_kernels.contrast: P_1, i8_1, i8
 scene._registration_kernels.strongest: P_3, f8, i8, i8, i8, i8, i8_3, f4_3, f4_2, f4_1, f4_1
 scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
 scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
 scene._registration_kernels.probe: P_3, f8, i8_1, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
-scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
+scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, u1_1, f4, i8, f4, P_2, u2_1, u1_1, u1_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
 scene._frame_kernels.confirm: u1_1, u1, u1_1
 scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1

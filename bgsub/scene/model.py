@@ -118,7 +118,8 @@ class SceneModel:
         self.engine.begin(pixels)
         tried, compared, light = self._compared(pixels, known, frozen)
         if compared.candidates:
-            mask = self.segmenter.segment(self.engine.over, pixels, self.engine.picture, frozen, self._scale)
+            found = self.engine.over, self.engine.filled, pixels, self.engine.picture
+            mask = self.segmenter.segment(*found, frozen, self._scale)
         else:
             mask = self.segmenter.empty()
         if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new
@@ -245,7 +246,7 @@ class SceneModel:
         self._learn_pixels(training)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate)
-        due = self.objects.released(pixels, self.engine.picture, mask)
+        due = self.objects.released(pixels, self.engine.picture, mask, self.segmenter.filled)
         if due is not None:
             self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:
@@ -254,7 +255,9 @@ class SceneModel:
     def _learn_pixels(self, training: TrainingInput) -> None:
         """Learn noise, samples and cost scales of the pixels."""
         compared = training.pixels, self.engine.picture, self._scale
-        skip = self.segmenter.unlearned(self.engine.strong, training.known, self.objects.age, *compared)
+        skip = self.segmenter.unlearned(
+            self.engine.strong, self.engine.filled, training.known, self.objects.age, *compared
+        )
         due = training.compared.due
         scale, rates = self._background().rates(due)
         self.engine.learn(skip, LearnParams(*self.segmenter.noise.rates(due[0]), *rates), scale, due)

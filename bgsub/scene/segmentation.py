@@ -24,6 +24,7 @@ from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _segment_kernels
+from bgsub.scene._frame_kernels import CHUNK
 from bgsub.scene._segment_kernels import STEPS, TILE, MatchLimits, Samples
 from bgsub.separation import BACKGROUND, SHADOW
 
@@ -152,17 +153,23 @@ class Segmenter:
         self.shape, self._joint = shape, math.sqrt(channels / 3)
         h, w = shape
         self._bands = bands_for(h * w, _WORK, threads)
-        self._lanes = constant(channels)
+        self._lanes, self._places = constant(channels), np.empty((self._bands, CHUNK), np.uint64)
+        self._far = np.empty((self._bands, CHUNK * channels), np.uint8)
         self.noise = NoiseScale(shape, self._joint)
         self.sample_memory = SampleMemory(shape, channels)
         self.outline = np.full((len(STEPS), 2), (0.5 * _UNKNOWN_OUTLINE, _UNKNOWN_OUTLINE))  # lit and total
-        self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        chunks = -(-h * w // CHUNK)
+        self._masks = [(np.zeros(shape, np.uint8), np.zeros(chunks, np.uint8)) for _ in range(2)]
+        self.filled = self._masks[0][1]  # chunks of the newest mask, 0 where one is empty
         self._skip, self._lines = np.zeros(shape, np.uint8), np.empty((2, w + 10), np.uint8)
-        lines = np.empty((2, w + _MOST_SIDE), np.uint16), np.empty((2, w), np.uint16)
-        runs = np.empty((4, h * w), np.int32), np.empty(h + 1, np.int64)  # take memory where there are regions
+        widest = max(w, CHUNK) + _MOST_SIDE
+        lines = np.empty((2, widest), np.uint16), np.empty((2, widest), np.uint16)
+        runs = np.empty((4, h * w + 1), np.int32)  # takes memory where there are regions
+        self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
         self._dark, self._other, self._cast = np.zeros((3, *shape), np.uint8)
-        self._columns, self._counts, self._runs = *lines, runs
-        self._seen, self._box = np.empty_like(self.outline), np.zeros(4, np.int64)
+        self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
+        self._columns, self._counts = lines
+        self._seen = np.empty_like(self.outline)
         tiles = -(-h // TILE), -(-w // TILE)
         self._tiles = np.zeros((2, tiles[0] + 1, tiles[1] + 1), np.int32), np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
@@ -200,49 +207,62 @@ class Segmenter:
         self.outline = outline
 
     def segment(
-        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False, scale: float = 1.0
+        self,
+        candidates: np.ndarray,
+        filled: np.ndarray,
+        x: np.ndarray,
+        background: np.ndarray,
+        frozen: bool = False,
+        scale: float = 1.0,
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
-        # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`
-        self._masks = self._masks[::-1]
+        # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`; `filled`
+        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates
+        self._masks.reverse()
         mask, memory, limits = self._masks[0], self.sample_memory, self._limits(scale)
+        self.filled = mask[1]
         if self._radius:
             rate = np.float32(0 if frozen else _SHARE_RATE)
             samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_BELIEF))
-            inputs = x, background, limits, samples, candidates
+            inputs = x, background, limits, samples, candidates, filled
             if self._bands == 1:
-                _segment_kernels.find_matching(0, self.shape[0], *inputs)
+                _segment_kernels.find_matching(0, mask[0].size, *inputs, self._places[0], self._far[0])
             else:
 
-                def find(begin: int, end: int, _band: int) -> None:
-                    _segment_kernels.find_matching(begin, end, *inputs)
+                def find(begin: int, end: int, band: int) -> None:
+                    _segment_kernels.find_matching(begin, end, *inputs, self._places[band], self._far[band])
 
-                in_bands(find, self.shape[0], self._bands)
-            _segment_kernels.clear_matching(candidates, self._reach, _FILLED, *self._tiles)
-        _segment_kernels.majority(candidates, self.side, self._columns[0], self._counts[0], mask)
+                in_bands(find, mask[0].size, self._bands, CHUNK)
+            _segment_kernels.clear_matching(candidates, filled, self._reach, _FILLED, *self._tiles)
+        _segment_kernels.majority(candidates, filled, self.side, self._columns[0], self._counts[0], *mask)
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
-        _segment_kernels.finish(mask, self._dark, self._shadows, self._area, *self._runs)
-        return mask
+        _segment_kernels.finish(*mask, self._dark, self._shadows, self._area, *self._runs)
+        return mask[0]
 
     def _find_shadows(
-        self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: np.ndarray, learns: bool
+        self,
+        x: np.ndarray,
+        background: np.ndarray,
+        limits: MatchLimits,
+        mask: tuple[np.ndarray, np.ndarray],
+        learns: bool,
     ) -> None:
-        """Write where the foreground is shadow (not 0) into `_dark`."""
-        known, outline = (limits.lanes, x, background, limits.scale, mask), (self.outline, self._seen)
-        side = _segment_kernels.find_shadows(*known, learns, *outline, self._dark, self._other, self._box)
-        if self._box[1]:
-            work = self._columns, self._counts
-            _segment_kernels.clear_outvoted(self._box, mask, self._other, self._dark, *work)
+        """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
+        known, outline = (limits.lanes, x, background, limits.scale, *mask), (self.outline, self._seen)
+        work = self._dark, self._other, self._shaded, self._columns, self._counts
+        side = _segment_kernels.find_shadows(*known, learns, *outline, *work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 
-    def _walk_in(self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: np.ndarray) -> None:
+    def _walk_in(
+        self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, np.ndarray]
+    ) -> None:
         """Add the foreground that gets darker from a side on to the shadows."""
-        inputs = x, background, limits.scale, mask
+        inputs, cast = (x, background, limits.scale, mask[0]), (self._cast, self._cast_filled)
         _segment_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._other, self._darkest)
-        _segment_kernels.majority(self._other, _SPECKLE, self._columns[0], self._counts[0], self._cast)
-        cv2.bitwise_and(self._cast, mask, self._cast)  # the majority has all bits set
+        _segment_kernels.majority(self._other, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
+        cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
     def _limits(self, scale: float) -> MatchLimits:
@@ -252,13 +272,15 @@ class Segmenter:
 
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""
-        self._masks = self._masks[::-1]
-        self._masks[0][:] = BACKGROUND
-        return self._masks[0]
+        self._masks.reverse()
+        mask, self.filled = self._masks[0]
+        mask[:], self.filled[:] = BACKGROUND, 0
+        return mask
 
     def unlearned(
         self,
         strong: np.ndarray,
+        filled: np.ndarray,
         known: np.ndarray | None,
         age: np.ndarray,
         x: np.ndarray,
@@ -267,7 +289,7 @@ class Segmenter:
     ) -> np.ndarray:
         """Learn samples; return where the noise is not learned (1), and where nothing is (2: `known`), (h, w) uint8."""
         skip = self._skip
-        _segment_kernels.find_solid(strong, self._lines, skip)
+        _segment_kernels.find_solid(strong, filled, self._lines, skip)
         if known is not None:
             skip[known] = 2
             age = np.where(known, age.dtype.type(_OLD), age)

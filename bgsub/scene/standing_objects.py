@@ -17,6 +17,7 @@ from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import CHUNK
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.separation import FOREGROUND
 
@@ -48,12 +49,13 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
-        self._lanes = lanes_of(self.anchor)
+        self._lanes, self._states = lanes_of(self.anchor), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
 
     def rewind(self) -> None:
         """Forget the objects, before the first frame; what was seen of the background is kept."""
         self.age = np.zeros(self._shape[:2], np.uint16)
+        self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
         self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
@@ -72,6 +74,7 @@ class StandingObjects:
         """Restore a state; ParameterError if the arrays do not fit."""
         shape = self._shape[:2]
         self.age = array_of(state, "age", shape, "uint16")
+        self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
@@ -114,10 +117,13 @@ class StandingObjects:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
         return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
 
-    def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    def released(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, filled: np.ndarray
+    ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty
         self.frame += 1
-        self._update_ages(x, mask)
+        self._update_ages(x, mask, filled)
         self.settling = max(self.settling - 1, 0)
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
         if chosen is None or not chosen.any():
@@ -126,21 +132,22 @@ class StandingObjects:
         self.support[chosen] = 0
         return chosen
 
-    def _update_ages(self, x: np.ndarray, mask: np.ndarray) -> None:
+    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray) -> None:
         if not self._oldest and not cv2.countNonZero(mask):
             return
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
         flat = mask.reshape(-1)
-        inputs = self._lanes, x.reshape(self.anchor.shape), flat, *numbers, self.anchor, self.age.reshape(-1)
+        ages = self.anchor, self.age.reshape(-1), self._aged
+        inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, *numbers, *ages
         if self._bands == 1:
-            self._oldest = _frame_kernels.update_ages(0, flat.size, *inputs)
+            self._oldest = _frame_kernels.update_ages(0, flat.size, *inputs, self._states[0])
             return
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _frame_kernels.update_ages(begin, end, *inputs)
+            oldest[band] = _frame_kernels.update_ages(begin, end, *inputs, self._states[band])
 
-        in_bands(grow, flat.size, self._bands)
+        in_bands(grow, flat.size, self._bands, CHUNK)
         self._oldest = max(oldest)
 
     def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, kernel, part
 from bgsub.numerics.surrogates import (
     LOG,
     LP,
@@ -330,7 +330,7 @@ def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no
             add_scaled(stack[j, begin:end], z[j], delta)
 
 
-@kernel
+@allocating_kernel
 def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
     """Return the Gram matrix of the first m entries of the first k rows of `stack`, (k, k) float64.  O(m k^2)."""
     gram = np.zeros((k, k))

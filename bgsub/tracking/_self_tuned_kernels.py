@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, part
 from bgsub.tracking._kernels import (
     BLOCK,
     add_scaled,
@@ -31,7 +31,7 @@ _RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few larg
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
 
-@kernel
+@allocating_kernel
 def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
     """Write the columns `index`, (n,), of ``P [U V]`` into `rows`, (k, n); `P` (k, 2 k), `work` (n,).  O(n k^2)."""
     k, both = P.shape
@@ -91,7 +91,7 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
     return np.median(ratio[:count]) if count > 0 else 0.0
 
 
-@kernel
+@allocating_kernel
 def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
     """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)`` by reweighted least squares; return mean weight, median ``|r|/s``.
 
@@ -143,7 +143,7 @@ def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
         scale[i] = max(scale[i] * step * common, floor)
 
 
-@kernel
+@allocating_kernel
 def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
     """Compute influence, cost, products of one vector and update the scales in one pass; return the cost.  O(m k).
 
@@ -166,7 +166,7 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
     return cost
 
 
-@kernel
+@allocating_kernel
 def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
     """Write the predicted U and its velocity as coordinates P and Q, (k, 2 k), in the rows ``[U V]``.  O(k^3)."""
     # P = L^-1 [I momentum] with the Cholesky factor L that makes P [U V] orthonormal; C becomes L' C L
@@ -185,7 +185,7 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
     C[:] = L.T @ C @ L
 
 
-@kernel
+@allocating_kernel
 def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
     """Take the full step from the predicted subspace, update the velocity; return whether the objective fell.
 
@@ -226,7 +226,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     return taken
 
 
-@kernel
+@allocating_kernel
 def sense(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
     """Return ``e' Z'y / e'e``, the gain of a larger w, and update ``Z = dU / d(log w)`` on the subset.  O(n k).
 

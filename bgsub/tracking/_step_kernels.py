@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import allocating_kernel, part
 from bgsub.tracking._kernels import solve_spd, transform_rows
 
 
@@ -125,7 +125,7 @@ def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-
         T[i, k] = h
 
 
-@kernel
+@allocating_kernel
 def deferred_step(products, C, y, w, cost, in_span, floor, armijo, T, out, N, g, stack, e, weights, work):  # type: ignore[no-untyped-def]
     """Try `full_step`, defer it by `compose` and step the subset; return the result of `compose`, -1 if not taken.
 

@@ -22,7 +22,7 @@ OBJECT = np.s_[8:16, 10:22]
 def test_solid_equals_its_twin(h, w, share, seed):
     strong = (np.random.default_rng(seed).random((h, w)) < share).astype(np.uint8)
     solid = np.full((h, w), 9, np.uint8)
-    _segment_kernels.find_solid(strong, np.empty((2, w + 10), np.uint8), solid)
+    _segment_kernels.find_solid(strong, reference.filled(strong), np.empty((2, w + 10), np.uint8), solid)
     np.testing.assert_array_equal(solid, reference.solid(strong))
 
 
@@ -43,7 +43,8 @@ class Learner:
         self.engine.compare()
         if self.noise.is_empty:
             self.noise.begin(self.engine.residual())
-        skip = self.segmenter.unlearned(self.engine.strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture)
+        strong = self.engine.strong, self.engine.filled
+        skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture)
         learn = LearnParams(*self.noise.rates(1), *map(F, (0, 1, 1, 1)))
         self.engine.learn(skip, learn, np.empty(0, F), (1, 0))
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import reference_scene as reference
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bgsub.scene import _segment_kernels, segmentation
+from bgsub.scene._frame_kernels import CHUNK
 from bgsub.scene._segment_kernels import TILE, MatchLimits, Samples
 from bgsub.scene.segmentation import SampleMemory
 
@@ -26,7 +27,8 @@ def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3):
 def clear(memory_, over, x, background, memory):
     """Clear the candidates that match."""
     samples = Samples(memory_.samples, memory_.share, 1, F(0.05), F(0.5))
-    _segment_kernels.find_matching(0, H, x, background, memory, samples, over)
+    work = np.empty(CHUNK, np.uint64), np.empty(CHUNK * 3, np.uint8)
+    _segment_kernels.find_matching(0, H * W, x, background, memory, samples, over, reference.filled(over), *work)
     over[over == 2] = 0
 
 
@@ -44,6 +46,8 @@ def planted(rng, h, w, c, dtype):
 
 @pytest.mark.parametrize("dtype", [np.uint8, F])
 @given(**shapes, radius=st.integers(0, 3), seed=st.integers(0, 999))
+@example(h=9, w=70, c=3, radius=1, seed=0)  # whole chunks inside
+@example(h=9, w=70, c=1, radius=1, seed=1)
 @sizes
 def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
     rng = np.random.default_rng(seed)
@@ -53,10 +57,10 @@ def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
     for _ in range(3):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
         expected, left = reference.matching(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
-        for begin, end in ((0, h // 2), (h // 2, h)):
-            _segment_kernels.find_matching(
-                begin, end, x, l, memory, Samples(samples, shares, radius, RATE, BELIEF), over
-            )
+        given, filled = Samples(samples, shares, radius, RATE, BELIEF), reference.filled(over)
+        work, cut = (np.empty(CHUNK, np.uint64), np.empty(CHUNK * c, np.uint8)), h * w // 2 // CHUNK * CHUNK
+        for begin, end in ((0, cut), (cut, h * w)):
+            _segment_kernels.find_matching(begin, end, x, l, memory, given, over, filled, *work)
         np.testing.assert_array_equal(over, left)
         np.testing.assert_array_equal(shares, expected)
 
@@ -70,7 +74,7 @@ def test_clear_matching_equals_its_twin(h, w, reach, seed):
     over[:, : rng.integers(0, w + 1)] &= 2
     expected = reference.cleared(over, reach, 0.25, TILE)
     tiles = np.zeros((2, -(-h // TILE) + 1, -(-w // TILE) + 1), np.int32)
-    _segment_kernels.clear_matching(over, reach, F(0.25), tiles, np.zeros(w, np.uint8))
+    _segment_kernels.clear_matching(over, reference.filled(over), reach, F(0.25), tiles, np.zeros(w, np.uint8))
     np.testing.assert_array_equal(over, expected)
 
 
@@ -86,7 +90,8 @@ def test_matching_parts_of_a_large_object_are_kept():
         x = background.copy()
         x[20 : 20 + size, 20 : 20 + size] = 220
         x[30:36, 30:36] = 160  # as the samples
-        mask = segmenter.segment(np.any(x != 100, axis=2).astype(np.uint8), x, background, scale=1 / 255)
+        over = np.any(x != 100, axis=2).astype(np.uint8)
+        mask = segmenter.segment(over, reference.filled(over), x, background, scale=1 / 255)
         return mask[32, 32] == 255
 
     assert found(size=60)
