@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy import ndimage
 
 from bgsub.scene._frame_kernels import CHUNK
 
@@ -218,31 +219,40 @@ def deviation(x, l, scale):
 
 
 def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
-    """Return the running shares of matching candidates, and the candidates, 2 where they match."""
+    """Return the running shares of matching candidates, and the candidates, 2 or 3 where they match."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
     w = x.shape[1]
     for i, j in zip(*np.nonzero(over), strict=True):
         near = l[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1].astype(float)
         found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < threshold
+        believed = 0.5 if found else belief
         if memory.factor * memory.sigma[i, j] > threshold:
             away = samples[i * w + j].astype(int) - deviation(x[i, j], l[i, j], scale)[:, None]
             found |= (away**2).sum(axis=0).min() < int((127 * threshold) ** 2)
         share = shares[i, j] + rate * (full * found - shares[i, j])
         shares[i, j] = int(share + 0.5)
-        if found and share > belief * full:
-            over[i, j] = 2
+        if found:
+            over[i, j] = 2 if share > believed * full else 3
     return shares, over
 
 
-def cleared(over, reach, filled, tile):
+def cleared(over, reach, filled, tile, dense, moving):
     """Return the candidates, 0 or 1, after those that match are outvoted or cleared; see the kernel."""
     result = (over > 0).astype(np.uint8)
     for i, j in zip(*np.nonzero(over == 2), strict=True):
         r, t = i // tile, j // tile
         top, left = max(r - reach, 0) * tile, max(t - reach, 0) * tile
         around = over[top : (r + reach + 1) * tile, left : (t + reach + 1) * tile]
-        one, two = np.sum(around == 1), np.sum(around == 2)
+        one, two = np.sum((around == 1) | (around == 3)), np.sum(around == 2)
         result[i, j] = one >= two and one >= filled * around.size
+    padded = np.pad(over, [(0, -size % tile) for size in over.shape])
+    tiles = padded.reshape(padded.shape[0] // tile, tile, -1, tile)
+    regions, count = ndimage.label((tiles > 0).sum(axis=(1, 3)) >= dense, np.ones((3, 3)))
+    regions = np.kron(regions, np.ones((tile, tile), int))[: over.shape[0], : over.shape[1]]
+    for region in range(1, count + 1):
+        own = over[(regions == region) & (over > 0)]
+        if np.mean(own > 1) > moving:
+            result[regions == region] = 0
     return result
 
 

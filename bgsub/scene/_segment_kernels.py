@@ -19,6 +19,9 @@ _TINY = np.float32(1e-4)
 _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
+_BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
+_DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
+_MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 
 # Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
@@ -56,7 +59,7 @@ class Samples(NamedTuple):
     shares: np.ndarray  # (h, w) uint8, running share of matching candidates, 255 for all
     radius: int  # of the neighbourhood whose colours match; 0: nothing matches
     rate: np.float32  # weight of a new candidate in its share
-    belief: np.float32  # share above which matching candidates are cleared
+    belief: np.float32  # share above which candidates that match a sample are cleared
 
 
 # -- candidates that match -------------------------------------------------------------------------------------------
@@ -64,7 +67,7 @@ class Samples(NamedTuple):
 
 @kernel
 def find_matching(begin, end, x, l, limits, memory, over, filled, places, far):  # type: ignore[no-untyped-def]
-    """Write 2 at the matching candidates among the pixels `begin` to `end` of `over`, (h, w), if most there match.
+    """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
 
     A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation.
     O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
@@ -91,6 +94,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
                     found = matches_around(colours, others, pixel, np.uint64(w), channels, limit)
                 else:
                     found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
+            belief = _BELIEF if found else memory.belief
             if not found and limits.factor * sigma[pixel] > limits.threshold:
                 found = matches_sample(
                     colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
@@ -98,7 +102,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
             share = np.float32(shares[pixel])
             share += memory.rate * ((_FULL if found else _ZERO) - share)
             shares[pixel] = share + np.float32(0.5)
-            flags[pixel] = 2 if found & (share > memory.belief * _FULL) else 1
+            flags[pixel] = (2 if share > belief * _FULL else 3) if found else 1
 
 
 @part
@@ -125,17 +129,19 @@ def is_near(far, first, channels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clear_matching(over, filled, reach, share, counts, keep):  # type: ignore[no-untyped-def]
-    """Clear the 2 in `over`, (h, w), but for those around which most candidates are 1 and fill a `share`.
+def clear_matching(over, filled, reach, share, counts, regions, keep):  # type: ignore[no-untyped-def]
+    """Clear matching candidates in `over`, (h, w), see `find_matching`, and regions of which most candidates match.
 
-    Counted in a square of tiles: `reach` tiles to each side; `counts` (2, rows + 1, columns + 1) int32, `keep` (w,)
-    uint8.
+    A 2 is kept where most candidates around are 1 or 3 and fill a `share`, in a square of `reach` tiles to each side.
+    Regions are connected tiles with many candidates. `counts` (3, rows + 1, columns + 1), `regions` (3, rows * columns)
+    int32 and `keep` (w,) uint8 are work.
     """
     h, w = over.shape
     rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
     sum_tiles(over, filled, counts)
+    join_tiles(counts, regions)
     for r in range(rows):
-        if counts[1, r + 1, columns] == counts[1, r, columns]:
+        if is_empty(counts, r):
             continue
         top, bottom = max(r - reach, 0), min(r + reach + 1, rows)
         for t in range(columns):
@@ -143,17 +149,18 @@ def clear_matching(over, filled, reach, share, counts, keep):  # type: ignore[no
             one = window(counts[0], top, bottom, left, right)
             area = (min(bottom * TILE, h) - top * TILE) * (min(right * TILE, w) - left * TILE)
             most = max(window(counts[1], top, bottom, left, right), share * area)
-            keep[t * TILE : min((t + 1) * TILE, w)] = one >= most
+            bits, i = 3 if one >= most else 1, root_of(regions[0], r * columns + t)
+            keep[t * TILE : min((t + 1) * TILE, w)] = 0 if regions[2, i] > _MOVING * regions[1, i] else bits
         for i in range(r * TILE, min((r + 1) * TILE, h)):
             flags = over[i]
             if is_filled(filled, i * w, (i + 1) * w):
                 for j in range(w):
-                    flags[j] = (flags[j] & 1) | ((flags[j] >> 1) & keep[j])
+                    flags[j] &= keep[j]
 
 
 @part
 def sum_tiles(over, filled, counts):  # type: ignore[no-untyped-def]
-    """Write the numbers of 1 and of 2 in all tiles above and to the left into `counts`, a table of sums."""
+    """Write how many of `over` are 1 or 3, how many 2, and 3, in all tiles above and to the left into `counts`."""
     h, w = over.shape
     for i in range(h):
         r = i // TILE + 1
@@ -165,15 +172,63 @@ def sum_tiles(over, filled, counts):  # type: ignore[no-untyped-def]
         for t in range(words.size):
             word = words[t]
             if word != 0:
-                counts[0, r, t + 1] += np.int32((word & _BYTES) * _BYTES >> np.uint64(56))
-                counts[1, r, t + 1] += np.int32((word >> np.uint64(1) & _BYTES) * _BYTES >> np.uint64(56))
+                one, two = word & _BYTES, word >> np.uint64(1) & _BYTES
+                counts[0, r, t + 1] += np.int32(one * _BYTES >> np.uint64(56))
+                counts[1, r, t + 1] += np.int32((two & ~one) * _BYTES >> np.uint64(56))
+                counts[2, r, t + 1] += np.int32((two & one) * _BYTES >> np.uint64(56))
         for j in range(w // TILE * TILE, w):
             counts[0, r, w // TILE + 1] += over[i, j] & 1
-            counts[1, r, w // TILE + 1] += over[i, j] >> 1
+            counts[1, r, w // TILE + 1] += over[i, j] == 2
+            counts[2, r, w // TILE + 1] += over[i, j] == 3
     for r in range(1, counts.shape[1]):
         for t in range(1, counts.shape[2]):
-            for side in range(2):
-                counts[side, r, t] += counts[side, r - 1, t] + counts[side, r, t - 1] - counts[side, r - 1, t - 1]
+            for n in range(3):
+                counts[n, r, t] += counts[n, r - 1, t] + counts[n, r, t - 1] - counts[n, r - 1, t - 1]
+
+
+@part
+def is_empty(counts, r):  # type: ignore[no-untyped-def]
+    """Return whether a row of tiles has no candidates."""
+    w = counts.shape[2] - 1
+    return counts[0, r + 1, w] == counts[0, r, w] and counts[1, r + 1, w] == counts[1, r, w]
+
+
+@part
+def join_tiles(counts, regions):  # type: ignore[no-untyped-def]
+    """Join the tiles with many candidates to regions; write parents, and the candidates and matches of their roots."""
+    # `regions` (3, tiles); tiles with few candidates have none
+    rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
+    parents, totals, matches = regions[0], regions[1], regions[2]
+    for r in range(rows):
+        if is_empty(counts, r):
+            totals[r * columns : (r + 1) * columns] = 0
+            continue
+        for t in range(columns):
+            i = r * columns + t
+            two, three = window(counts[1], r, r + 1, t, t + 1), window(counts[2], r, r + 1, t, t + 1)
+            parents[i], totals[i], matches[i] = i, window(counts[0], r, r + 1, t, t + 1) + two, two + three
+            if totals[i] < _DENSE:
+                totals[i], matches[i] = 0, 0
+                continue
+            for n in range(4):  # left, and the three above
+                row, column = r - (n > 0), t - 1 + max(n - 1, 0)
+                if row < 0 or not 0 <= column < columns or totals[row * columns + column] == 0:
+                    continue
+                a, b = root_of(parents, i), root_of(parents, row * columns + column)
+                low, high = min(a, b), max(a, b)
+                if low < high:
+                    parents[high] = low
+                    totals[low] += totals[high]
+                    matches[low] += matches[high]
+
+
+@part
+def root_of(parents, run):  # type: ignore[no-untyped-def]
+    """Return the root of a run or tile in the forest of regions, and shorten the way to it."""
+    while parents[run] != run:
+        parents[run] = parents[parents[run]]
+        run = parents[run]
+    return run
 
 
 @part
@@ -609,15 +664,6 @@ def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-u
 
 
 # -- small regions ---------------------------------------------------------------------------------------------------
-
-
-@part
-def root_of(parents, run):  # type: ignore[no-untyped-def]
-    """Return the root of a run in the forest of regions, and shorten the way to it."""
-    while parents[run] != run:
-        parents[run] = parents[parents[run]]
-        run = parents[run]
-    return run
 
 
 @part

@@ -41,7 +41,7 @@ _EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
 _SETTLED = 512  # learned frames before the larger interval
 _PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
 _SHARE_RATE = 0.1  # per candidate
-_BELIEF = 0.5  # share of matching candidates above which they are background
+_BELIEF = 0.6  # share of matching candidates above which those that match a sample are background
 _AROUND = 0.1  # side of the square in which matching candidates are outvoted, share of the shorter side
 _FILLED = np.float32(0.3)  # share of that square that other candidates must fill
 _FULL = 255  # value of a share of one
@@ -135,7 +135,8 @@ class Segmenter:
     """Turn candidates into foreground masks, and learn the noise of the pixels.
 
     Candidates that match the background nearby, or samples of earlier deviations, are cleared where most match, at that
-    pixel and around it; parts of a large object that match are kept. The majority in a square decides. A foreground
+    pixel and around it; parts of a large object that match are kept. A region of connected tiles is cleared if most of
+    its candidates match. The majority in a square decides. A foreground
     pixel is dark if it is its background times one factor in all channels, and object if not, or if its texture
     differs; a dark pixel is shadow unless most of the foreground nearby is object. Darker shadows are found by their
     place: on the side where the outline of the foreground is rarely lit.
@@ -171,7 +172,8 @@ class Segmenter:
         self._columns, self._counts = lines
         self._seen = np.empty_like(self.outline)
         tiles = -(-h // TILE), -(-w // TILE)
-        self._tiles = np.zeros((2, tiles[0] + 1, tiles[1] + 1), np.int32), np.zeros(w, np.uint8)
+        regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
+        self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
         self._darkest = np.empty(shape, np.float32)
         self.exposure = 1.0
