@@ -12,7 +12,7 @@ PROGRAM = """
 import subprocess
 import numpy as np
 from bgsub.scene import _segment_kernels, kernel_warmup
-kernel_warmup.stages = lambda frames: [["scene._segment_kernels.paint: u1_1, i8, u1_1"],
+kernel_warmup.stages = lambda frames: [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"],
     ["scene._frame_kernels.confirm: u1_1, u1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
 started = []
 
@@ -27,7 +27,7 @@ warmup.wait(kernel_warmup.TRACKING)
 warmup.load()
 warmup.join()
 flat = np.zeros(4, np.uint8)
-_segment_kernels.paint(np.ones(4, np.uint8), 7, flat)
+_segment_kernels.paint(np.ones(4, np.uint8), 7, flat, np.ones(1, np.uint8))
 print(flat.tolist() == [7] * 4, bool(started))
 """
 DAMAGES = {  # the ending of the files, and the bytes that are kept, or None for random bytes, or -1 for no file

@@ -21,7 +21,7 @@ from bgsub.scene import _segment_kernels, kernel_table, kernel_warmup
 from bgsub.scene.kernel_table import FIRST_FRAME, TRACKING, Frames
 import numpy as np
 
-ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1"], ["scene._frame_kernels.confirm: u1_1, u1, u1_1"],
+ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], ["scene._frame_kernels.confirm: u1_1, u1, u1_1"],
         ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]]
 kernel_warmup.stages = lambda frames: ROWS
 FRAMES = Frames("uint8", 3, 3)
@@ -42,7 +42,7 @@ def lock():
 
 def works():
     flat = np.zeros(4, np.uint8)
-    _segment_kernels.paint(np.ones(4, np.uint8), 7, flat)
+    _segment_kernels.paint(np.ones(4, np.uint8), 7, flat, np.ones(1, np.uint8))
     return flat.tolist() == [7] * 4
 
 def tell():
