@@ -24,6 +24,7 @@ from bgsub.numerics.surrogates import (
 
 BLOCK = 2048
 RIDGE = 1e-9  # of the trace of normal equations, against rounding
+UNSEEN = 1e-5  # share of the energy of the basis: a direction of which less is observed keeps its coefficient
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1)
@@ -231,13 +232,19 @@ def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
 
 
 @part
-def solve_spd(gram, right, share):  # type: ignore[no-untyped-def]
-    """Solve ``(gram + share tr(gram) I) d = right`` in place by Cholesky; `right` receives d.  O(k^3)."""
+def trace(gram):  # type: ignore[no-untyped-def]
+    """Return the trace of a matrix, (k, k)."""
+    total = 0.0
+    for i in range(gram.shape[0]):
+        total += gram[i, i]
+    return total
+
+
+@part
+def solve_spd(gram, right, ridge):  # type: ignore[no-untyped-def]
+    """Solve ``(gram + ridge I) d = right`` in place by Cholesky; `right` receives d.  O(k^3)."""
     k = right.size
-    trace = 0.0
-    for i in range(k):
-        trace += gram[i, i]
-    ridge = share * trace + 1e-30
+    ridge += 1e-30
     for i in range(k):
         for j in range(i + 1):
             s = gram[i, j]
@@ -264,7 +271,9 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
     (3, n): low-rank part, residual and weights at the result.
     """
     low_rank, r, omega = work[0], work[1], work[2]
-    cost, goes_on = 0.0, iterations
+    cost, goes_on, ridge = 0.0, iterations, 0.0
+    for i in range(y.size):
+        ridge += UNSEEN * dot(rows[i], rows[i])
     while True:
         for i in range(y.size):
             y32[i] = y[i]
@@ -274,7 +283,7 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
         if goes_on == 0:
             return cost / max(r.size, 1)
         normal_equations(rows, r, omega, a, gram, right)
-        solve_spd(gram, right, RIDGE)
+        solve_spd(gram, right, ridge)
         change, size = 0.0, 0.0
         for i in range(y.size):
             y[i] += right[i]

@@ -19,6 +19,7 @@ from bgsub.tracking._kernels import (
     influence_and_value,
     normal_equations,
     solve_spd,
+    trace,
     weight_and_value,
 )
 from bgsub.tracking._step_kernels import solve_moment, try_full_step
@@ -61,7 +62,7 @@ def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram
     for i in range(r.size):
         omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
-    solve_spd(gram, right, _RIDGE)
+    solve_spd(gram, right, _RIDGE * trace(gram))
     change, size = 0.0, 0.0
     for i in range(y.size):
         y[i] += right[i]
@@ -76,7 +77,7 @@ def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-
     omega = work[2]
     omega[:] = _ONE
     normal_equations(rows, x, omega, a, gram, right)
-    solve_spd(gram, right, _RIDGE)
+    solve_spd(gram, right, _RIDGE * trace(gram))
     y[:] = right
 
 

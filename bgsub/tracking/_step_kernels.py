@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part
-from bgsub.tracking._kernels import solve_spd, transform_rows
+from bgsub.tracking._kernels import solve_spd, trace, transform_rows
 
 
 @part
@@ -38,14 +38,13 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
 def solve_moment(moment, y, floor, z):  # type: ignore[no-untyped-def]
     """Write ``(moment + floor tr(moment) I)^-1 y`` into `z`, (k,); return whether the moment is not zero."""
     k = y.size
-    raised, trace = np.empty((k, k)), 0.0
+    raised, size = np.empty((k, k)), trace(moment)
     for i in range(k):
-        trace += moment[i, i]
         z[i] = y[i]
         for j in range(k):
             raised[i, j] = moment[i, j]
-    solve_spd(raised, z, floor)
-    return trace > 0
+    solve_spd(raised, z, floor * size)
+    return size > 0
 
 
 @part

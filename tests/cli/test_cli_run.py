@@ -111,7 +111,7 @@ def test_every_parameter_reaches_the_method(cli, settings, folder):
     values = {name: values[name] if name in values else another(parameter) for name, parameter in offered.items()}
     typed = {f"--{name.replace('_', '-')}": value for name, value in values.items()}
     words = [str(word).lower() for pair in typed.items() for word in pair]
-    cli("run", folder, "--online", "-o", "out", "--save-model", "m.npz", *words).ok()
+    cli("run", folder, "-o", "out", "--save-model", "m.npz", *words).ok()
     assert bgsub.BackgroundSubtractor.load("m.npz").get_params() == {**values, "on_change": "error"}
 
 

@@ -119,6 +119,24 @@ def test_subset_coefficients_match_their_twin(surrogate, complete, scaled, m, k,
     assert cost == pytest.approx(h / m, rel=2e-2, abs=1e-6)
 
 
+@given(m=st.integers(40, 400), k=st.integers(2, 6), share=st.sampled_from([0.0, 1e-4, 1e-3]), seed=st.integers(0, 99))
+@sizes
+def test_a_direction_that_is_hidden_keeps_its_coefficient(m, k, share, seed):
+    rng = np.random.default_rng(seed)
+    U = np.zeros((m, k))
+    U[:k, :k] = np.eye(k)
+    U[k:, 0] = 1
+    U[k:, 1:] = share * rng.standard_normal((m - k, k - 1))  # all but the first direction are seen at k pixels only
+    U = np.linalg.qr(U)[0]
+    a, x, y = np.ones(m, F), rng.uniform(0, 100, m).astype(F), rng.standard_normal(k)
+    a[:k] = 0
+    start, work = y.copy(), (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
+    vector = U.T.astype(F).copy(), x, a, np.ones(m, F)
+    for _ in range(20):
+        _kernels.subset_coefficients(*vector, *arguments(SURROGATES[0]), 15, 1e-4, y, *work)
+    assert np.abs(y[1:] - start[1:]).max() <= 10 * np.linalg.norm(x)
+
+
 @pytest.mark.parametrize(("surrogate", "dtype"), list(zip(SURROGATES, [np.uint8, np.uint16, np.float32], strict=True)))
 @given(n=st.integers(16, 30), m=st.integers(1, 200), k=st.integers(1, 4), seed=st.integers(0, 99))
 @settings(max_examples=6, deadline=None)
