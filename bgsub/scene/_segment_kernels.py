@@ -27,6 +27,7 @@ _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 # Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
 _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
+_WEAK = np.float32(0.83), np.float32(1.15), np.float32(0.5)  # smallest, largest factor; error, in thresholds
 _SQUARE = 4  # pixels, side of a solid square
 _SIDE = 11  # pixels, side of the vote
 _OBJECT = np.float32(0.6)  # share of object nearby above which a dark pixel is object
@@ -463,14 +464,16 @@ def has_colour(image, scale):  # type: ignore[no-untyped-def]
 
 
 @part
-def classify(lanes, x, l, scale, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
-    """Classify the foreground as darkened background or not; return the number of darkened pixels.  O(c q).
+def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
+    """Classify the foreground as shaded background or not; return the number of shaded pixels.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8. A pixel of other texture is in `other`, even if it is
-    darkened. `shaded`, of `dark` and `other`, is replaced.
+    shaded. `shaded`, of `dark` and `other`, is replaced.
     """
-    h, w, channels = x.shape[0], x.shape[1], len(lanes)
-    darkest, faintest, colour, texture = _COLOURED if has_colour(l, scale) else _GREY
+    h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
+    is_coloured = has_colour(l, scale)
+    darkest, faintest, colour, texture = _COLOURED if is_coloured else _GREY
+    lightest, error = _WEAK[1] if is_coloured else faintest, _WEAK[2] * limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
@@ -484,11 +487,11 @@ def classify(lanes, x, l, scale, mask, filled, dark, other, shaded):  # type: ig
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        limits = tiny, darkest, faintest, square
+        ranges = tiny, darkest, faintest, square, lightest, error * error
         if n == CHUNK:  # a constant number of pixels: faster code
-            found = darken(colours, others, flat, a, CHUNK, channels, limits, flat_dark, flat_other)
+            found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_other)
         else:
-            found = darken(colours, others, flat, a, n, channels, limits, flat_dark, flat_other)
+            found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_other)
         count += found
         if found > 0:
             for p in range(a, a + n):
@@ -500,12 +503,13 @@ def classify(lanes, x, l, scale, mask, filled, dark, other, shaded):  # type: ig
 
 
 @part
-def darken(x, l, mask, a, n, channels, limits, dark, other):  # type: ignore[no-untyped-def]
-    """Write which of n pixels from `a` on are darkened, and which other foreground; return the number of the former.
+def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-untyped-def]
+    """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
 
-    A darkened pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`.
+    A shaded pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`. Weak shadows,
+    reflections and light from objects have colours of their own: where g is near 1 the error may be larger, `weak`.
     """
-    tiny, darkest, faintest, square = limits
+    tiny, darkest, faintest, square, lightest, weak = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, other = mask[a:], dark[a:], other[a:]
     for i in range(n):
@@ -516,8 +520,9 @@ def darken(x, l, mask, a, n, channels, limits, dark, other):  # type: ignore[no-
             ll += q * q
             xx += p * p
         is_dark = (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
-        dark[i] = (flags[i] != 0) & is_dark
-        other[i] = (flags[i] != 0) & (not is_dark)
+        is_weak = (xl > _WEAK[0] * ll) & (xl < lightest * ll) & ((xx - weak) * ll < xl * xl)
+        dark[i] = (flags[i] != 0) & (is_dark | is_weak)
+        other[i] = (flags[i] != 0) & (not (is_dark | is_weak))
     count = 0
     for i in range(n):
         count += np.int64(dark[i])
@@ -752,15 +757,15 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def find_shadows(lanes, x, l, scale, mask, filled, learns, outline, seen, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
+def find_shadows(x, l, limits, mask, filled, learns, outline, seen, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
     """Find the shadows in the foreground, `dark`, see `classify`; return the side from which shadows come, or -1.
 
     `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
     """
     if learns:
-        see_outline(lanes, x, l, mask, filled, seen)
+        see_outline(limits.lanes, x, l, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    if classify(lanes, x, l, scale, mask, filled, dark, other, shaded) > 0:
+    if classify(x, l, limits, mask, filled, dark, other, shaded) > 0:
         clear_outvoted(mask, other, dark, shaded, columns, counts)
     return never_lit(outline)
 

@@ -137,8 +137,9 @@ class Segmenter:
     Candidates that match the background nearby, or samples of earlier deviations, are cleared where most match, at that
     pixel and around it; parts of a large object that match are kept. A region of connected tiles is cleared if most of
     its candidates match. The majority in a square decides. A foreground
-    pixel is dark if it is its background times one factor in all channels, and object if not, or if its texture
-    differs; a dark pixel is shadow unless most of the foreground nearby is object. Darker shadows are found by their
+    pixel is shaded if it is its background times one factor in all channels, or nearly so with a factor near one (weak
+    shadows, reflections, light from objects), and object if not, or if its texture differs; a shaded pixel is shadow
+    unless most of the foreground nearby is object. Darker shadows are found by their
     place: on the side where the outline of the foreground is rarely lit.
     """
 
@@ -251,7 +252,7 @@ class Segmenter:
         learns: bool,
     ) -> None:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
-        known, outline = (limits.lanes, x, background, limits.scale, *mask), (self.outline, self._seen)
+        known, outline = (x, background, limits, *mask), (self.outline, self._seen)
         work = self._dark, self._other, self._shaded, self._columns, self._counts
         side = _segment_kernels.find_shadows(*known, learns, *outline, *work)
         if side >= 0:
