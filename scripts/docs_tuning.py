@@ -57,7 +57,7 @@ CASES = {
     "ghosts": Case((False, True), "lobby", {"lamps": False}, "frozen", skip=80, scored=175),
     "stabilise": Case((False, True), "street", {"lamps": False, "shake": 2.0}),
     "light": Case((False, True), "lobby"),
-    "scale": Case((0.25, 0.5, 1.0), "street", {"lamps": False}),
+    "scale": Case((0.25, "auto", 1.0), "street", {"lamps": False}),
 }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-REACH, SPREAD, PLACE, TOLERANCE = 2, 0.9, 0.7, 0.04
+REACH, SPREAD, PLACE, TOLERANCE = 1, 0.9, 0.7, 0.04
 
 
 def own(line, full, reduced):
@@ -19,8 +19,8 @@ def enlarge(mask, frame, small, picture):
         for x in range(width):
             i, v = own(y, height, mask.shape[0])
             j, u = own(x, width, mask.shape[1])
-            near = mask[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
-            differ = near.min() < near.max()
+            beside = np.append(mask[max(i - 1, 0) : i + 2, j], mask[i, max(j - 1, 0) : j + 2])
+            differ = beside.min() < beside.max()
             out[y, x] = _decide(mask, frame[y, x], small, picture, (i, j), (v, u)) if differ else mask[i, j]
     return out
 
@@ -35,8 +35,8 @@ def _decide(mask, colour, small, picture, centre, place):
             weights += weight
             labels[int(mask[q])] += weight
             d2 = np.sum((small[q] - picture[q]) ** 2)
-            weight = np.exp(-((a - centre[0]) ** 2 + (b - centre[1]) ** 2) / (2 * SPREAD**2))
-            weight *= d2 if mask[q] == 255 else TOLERANCE**2 / (TOLERANCE**2 + d2)
+            is_beside = abs(a - centre[0]) + abs(b - centre[1]) == 1
+            weight = is_beside * (d2 if mask[q] == 255 else TOLERANCE**2 / (TOLERANCE**2 + d2))
             k = int(mask[q] == 255)
             sums[k] += weight * small[q]
             totals[k] += weight

@@ -4,145 +4,178 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import allocating_kernel, part
+from bgsub.numerics.jit import allocating_kernel, kernel, part
 from bgsub.scene._frame_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
-REACH = 2  # radius in reduced pixels
-WINDOW = 2 * REACH + 1
+REACH = 1  # radius in reduced pixels
+_WINDOW = 2 * REACH + 1
+_COUNT = _WINDOW * _WINDOW
+_MIDDLE, _SIDES = (
+    _COUNT // 2,
+    tuple(n for n in range(_COUNT) if abs(n // _WINDOW - REACH) + abs(n % _WINDOW - REACH) == 1),
+)
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
 _PLACE = np.float32(0.7)  # weight of the place against that of the colour
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
-_DISTANCE2 = np.add.outer(np.arange(-REACH, REACH + 1) ** 2, np.arange(-REACH, REACH + 1) ** 2)
-_TAPER = np.exp(-_DISTANCE2 / (2 * SPREAD**2)).astype(np.float32)
+_TOLERANCE2 = _TOLERANCE * _TOLERANCE
+_ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @allocating_kernel
 def enlarge(  # type: ignore[no-untyped-def]
-    begin, end, frame, frame_scale, small, picture, small_scale, mask, edges, rows, columns, row_taper, column_taper,
-    out, labels, votes, colours,
+    begin, end, lanes, frame, frame_scale, small, picture, small_scale, mask, rows, columns, row_taper, column_taper,
+    out, colours,
 ):  # fmt: skip
     """Write the full-size mask, `out` (H, W), of the reduced rows `begin` to `end`.
 
-    `frame` (H, W, c); `small`, `picture` (h, w, c): reduced frame and background; `mask`, `edges` (h, w); `rows` (h +
-    1,), `columns` (w + 1,): first full-size lines; `row_taper` (H, 5), `column_taper` (W, 5): weights of reduced lines.
+    `frame` (H, W, c); `small`, `picture` (h, w, c): reduced frame and background; `mask` (h, w); `rows` (h + 1,),
+    `columns` (w + 1,): first full-size lines; `row_taper` (H, 3), `column_taper` (W, 3): weights of reduced lines;
+    `colours` (3, c) float32 is work.
     """
     # an edge pixel is foreground if 0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0: share g of foreground around it,
     # joint distances b and f from the nearer colour of the background and from the colour of the foreground
-    w = mask.shape[1]
+    h, w = mask.shape
+    images = mask.reshape(-1), frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
+    places, weights = np.empty(_COUNT, np.uint64), np.empty((2, len(_SIDES)), np.float32)
+    edges = np.empty(CHUNK, np.uint8)
     for i in range(begin, end):
-        _spread(mask[i], columns, out[rows[i]])
-        for y in range(rows[i] + 1, rows[i + 1]):
-            out[y] = out[rows[i]]
+        above, here, below = mask[max(i - 1, 0)], mask[i], mask[min(i + 1, h - 1)]
+        spread(here, columns, out, rows[i], rows[i + 1])
         for a in range(0, w, CHUNK):
             b = min(a + CHUNK, w)
-            if not any_set(edges[i, a:b]):
+            if not (any_set(above[a:b]) or any_set(here[max(a - 1, 0) : b + 1]) or any_set(below[a:b])):
                 continue
+            find_edges(above[a:b], here[a:b], below[a:b], edges)
+            if a > 0:
+                edges[0] |= here[a] ^ here[a - 1]
+            if b < w:
+                edges[b - a - 1] |= here[b - 1] ^ here[b]
             for j in range(a, b):
-                if edges[i, j] == 0:
-                    continue
-                _gather_labels(mask, i, j, labels)
-                mixed = _gather_colours(small, picture, small_scale, i, j, labels[0], colours)
-                block = slice(rows[i], rows[i + 1]), slice(columns[j], columns[j + 1])
-                vertical, across = row_taper[block[0]], column_taper[block[1]]
-                _decide(frame[block], frame_scale, mixed, labels, vertical, across, colours, out[block], votes)
+                if edges[j - a] != 0:
+                    for n in range(_COUNT):
+                        row, column = i + n // _WINDOW - REACH, j + n % _WINDOW - REACH
+                        places[n] = w * min(max(row, 0), h - 1) + min(max(column, 0), w - 1)
+                    block = rows[i], rows[i + 1], columns[j], columns[j + 1]
+                    decide(lanes, images, places, weights, colours, block, row_taper, column_taper, out)
 
 
 @part
-def _spread(labels, columns, row):  # type: ignore[no-untyped-def]
-    """Write each label, (w,) uint8, to its full-size pixels of one row, (W,) uint8."""
-    for a in range(0, labels.size, CHUNK):
-        b = min(a + CHUNK, labels.size)
-        row[columns[a] : columns[b]] = BACKGROUND
-        if any_set(labels[a:b]):
-            for j in range(a, b):
+def spread(labels, columns, out, top, bottom):  # type: ignore[no-untyped-def]
+    """Write each label, (w,) uint8, to its columns in the rows `top` to `bottom` of `out`."""
+    w, first = labels.size, out[top]
+    first[:] = BACKGROUND
+    for a in range(0, w, CHUNK):
+        if any_set(labels[a : a + CHUNK]):
+            for j in range(a, min(a + CHUNK, w)):
                 for x in range(columns[j], columns[j + 1]):
-                    row[x] = labels[j]
+                    first[x] = labels[j]
+    for y in range(top + 1, bottom):
+        row = out[y]
+        for x in range(row.size):
+            row[x] = first[x]
 
 
 @part
-def _decide(block, scale, mixed, labels, row_taper, column_taper, colours, out, votes):  # type: ignore[no-untyped-def]
-    """Write the labels of the full-size pixels, (n, n', c), of one reduced pixel; colour decides if `mixed`."""
-    for y in range(out.shape[0]):
-        _count(labels, row_taper[y], votes)
-        for x in range(out.shape[1]):
-            g, s = _share(votes[0], column_taper[x]), _share(votes[1], column_taper[x])
-            if mixed and _is_foreground(block[y, x], scale, g, colours):
-                out[y, x] = FOREGROUND
+def decide(lanes, images, places, weights, colours, block, row_taper, column_taper, out):  # type: ignore[no-untyped-def]
+    """Write the labels of the full-size pixels of one reduced pixel, the middle of `places`, into a block of `out`."""
+    labels, pixels, scale, x, l, small_scale = images
+    top, bottom, left, right = block
+    is_mixed = gather_colours(lanes, x, l, small_scale, labels, places, weights, colours)
+    for y in range(top, bottom):
+        for column in range(left, right):
+            g, s = shares_at(labels, places, row_taper[y], column_taper[column])
+            first = np.uint64(y * out.shape[1] + column) * np.uint64(len(lanes))
+            if is_mixed and is_foreground(lanes, pixels, first, scale, g, colours):
+                out[y, column] = FOREGROUND
             else:
-                out[y, x] = SHADOW if 2 * s > 1 - g else BACKGROUND
+                out[y, column] = SHADOW if s + s > _ONE - g else BACKGROUND
 
 
 @part
-def _gather_labels(mask, i, j, labels):  # type: ignore[no-untyped-def]
-    """Write which reduced pixels around (i, j) are foreground and which shadow; the border is replicated."""
-    h, w = mask.shape
-    for a in range(WINDOW):
-        for b in range(WINDOW):
-            label = mask[min(max(i + a - REACH, 0), h - 1), min(max(j + b - REACH, 0), w - 1)]
-            labels[0, a, b] = 1.0 if label == FOREGROUND else 0.0
-            labels[1, a, b] = 1.0 if label == SHADOW else 0.0
+def find_edges(above, here, below, edges):  # type: ignore[no-untyped-def]
+    """Write non-zero `edges` where a label, (n,) uint8, differs from one beside, above or below it."""
+    n = here.size
+    for j in range(n):
+        edges[j] = (above[j] ^ here[j]) | (below[j] ^ here[j])
+    left, right = here[: n - 1], here[1:n]
+    for j in range(n - 1):
+        edges[j] |= left[j] ^ right[j]
+    later = edges[1:n]
+    for j in range(n - 1):
+        later[j] |= left[j] ^ right[j]
 
 
 @part
-def _gather_colours(small, picture, scale, i, j, foreground, colours):  # type: ignore[no-untyped-def]
-    """Write the colours around (i, j) in the unit range; return whether foreground and others are present."""
-    # rows: background; foreground, weighted by the squared residual, as mixed pixels differ least; others, against it
-    h, w, channels = small.shape
-    colours[:] = 0.0
-    inside, outside = np.float32(0.0), np.float32(0.0)
-    for a in range(WINDOW):
-        for b in range(WINDOW):
-            p, q = min(max(i + a - REACH, 0), h - 1), min(max(j + b - REACH, 0), w - 1)
-            d2 = np.float32(0.0)
-            for c in range(channels):
-                d = scale * (np.float32(small[p, q, c]) - np.float32(picture[p, q, c]))
-                d2 += d * d
-            if foreground[a, b] > 0:
-                weight, row = _TAPER[a, b] * d2, 1
-                inside += weight
-            else:
-                weight, row = _TAPER[a, b] * _TOLERANCE**2 / (_TOLERANCE**2 + d2), 2
-                outside += weight
-            for c in range(channels):
-                colours[row, c] += weight * scale * small[p, q, c]
+def gather_colours(lanes, x, l, scale, labels, places, weights, colours):  # type: ignore[no-untyped-def]
+    """Write the colours of the middle of `places` and beside it; return whether foreground and others are beside it."""
+    # rows: background; foreground, weighted by the squared residual, as mixed pixels differ least; others, against it.
+    # Diagonal neighbours make no difference.
+    inside, outside = _ZERO, _ZERO
+    for side in range(len(_SIDES)):
+        place, d2 = places[_SIDES[side]], _ZERO
+        for c in range(len(lanes)):
+            k = place * np.uint64(len(lanes)) + np.uint64(c)
+            d = scale * (np.float32(x[k]) - np.float32(l[k]))
+            d2 += d * d
+        is_inside = labels[place] == FOREGROUND
+        weights[0, side] = d2 if is_inside else _ZERO
+        weights[1, side] = _ZERO if is_inside else _TOLERANCE2 / (_TOLERANCE2 + d2)
+        inside += weights[0, side]
+        outside += weights[1, side]
     if inside <= 0 or outside <= 0:
         return False
-    for c in range(channels):
-        colours[0, c] = scale * picture[i, j, c]
-        colours[1, c] /= inside
-        colours[2, c] /= outside
+    for c in range(len(lanes)):
+        foreground, others = _ZERO, _ZERO
+        for side in range(len(_SIDES)):
+            value = np.float32(x[places[_SIDES[side]] * np.uint64(len(lanes)) + np.uint64(c)])
+            foreground += weights[0, side] * value
+            others += weights[1, side] * value
+        colours[0, c] = scale * np.float32(l[places[_MIDDLE] * np.uint64(len(lanes)) + np.uint64(c)])
+        colours[1, c] = scale * foreground / inside
+        colours[2, c] = scale * others / outside
     return True
 
 
 @part
-def _count(labels, taper, votes):  # type: ignore[no-untyped-def]
-    """Write the weighted sums of the labels over the rows, (2, 5)."""
-    votes[:] = 0.0
-    for k in range(2):
-        for a in range(WINDOW):
-            for b in range(WINDOW):
-                votes[k, b] += taper[a] * labels[k, a, b]
+def shares_at(labels, places, vertical, across):  # type: ignore[no-untyped-def]
+    """Return the weighted shares of foreground and shadow at the `places` around a pixel."""
+    foreground, shadow = _ZERO, _ZERO
+    for a in range(_WINDOW):
+        for b in range(_WINDOW):
+            label, weight = labels[places[a * _WINDOW + b]], vertical[a] * across[b]
+            foreground += weight if label == FOREGROUND else _ZERO
+            shadow += weight if label == SHADOW else _ZERO
+    return foreground, shadow
 
 
 @part
-def _share(votes, taper):  # type: ignore[no-untyped-def]
-    """Return the weighted sum over the columns."""
-    total = np.float32(0.0)
-    for b in range(WINDOW):
-        total += taper[b] * votes[b]
-    return total
-
-
-@part
-def _is_foreground(pixel, scale, share, colours):  # type: ignore[no-untyped-def]
-    """Return whether a full-size pixel, (c,), is foreground by its colour and its place."""
-    background, foreground, others = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-    for c in range(pixel.size):
-        x = scale * np.float32(pixel[c])
-        background += (x - colours[0, c]) ** 2
-        foreground += (x - colours[1, c]) ** 2
-        others += (x - colours[2, c]) ** 2
+def is_foreground(lanes, pixels, first, scale, share, colours):  # type: ignore[no-untyped-def]
+    """Return whether a full-size pixel, at the entry `first`, is foreground by its colour and its place."""
+    background, foreground, others = _ZERO, _ZERO, _ZERO
+    for c in range(len(lanes)):
+        v = scale * np.float32(pixels[first + np.uint64(c)])
+        background += (v - colours[0, c]) ** 2
+        foreground += (v - colours[1, c]) ** 2
+        others += (v - colours[2, c]) ** 2
     b, f = np.sqrt(min(background, others)), np.sqrt(foreground)
-    return _PLACE * (2 * share - 1) + (b - f) / (b + f + _TOLERANCE) > 0
+    return _PLACE * (share + share - _ONE) * (b + f + _TOLERANCE) + (b - f) > _ZERO
+
+
+@kernel
+def update_detail(mask, frame, detail):  # type: ignore[no-untyped-def]
+    """Copy the pixels of the background, `mask` (H, W) is 0, from `frame` to `detail`, (H, W, c).  O(H W c)."""
+    h, w, channels = frame.shape
+    for i in range(h):
+        for a in range(0, w, CHUNK):
+            b = min(a + CHUNK, w)
+            if not any_set(mask[i, a:b]):
+                source, target = frame[i, a:b].reshape(-1), detail[i, a:b].reshape(-1)
+                for k in range(target.size):
+                    target[k] = source[k]
+                continue
+            for j in range(a, b):
+                if mask[i, j] == BACKGROUND:
+                    for c in range(channels):
+                        detail[i, j, c] = frame[i, j, c]

@@ -33,6 +33,7 @@ _RETURNS = 0.5  # explained share above which a frame shows a parked scene
 _FULL_EXPOSURE = 0.45  # brightness of the bright parts of a scene from which the threshold holds in full
 _LEAST_EXPOSURE = 0.25
 _ADAPTS = 50  # frames between two looks at the exposure
+_BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
 _QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
@@ -101,7 +102,7 @@ class SceneModel:
         """Return mask, residual and background of a checked frame by the current model."""
         given = self.frames.to_pixels(frame, self._buffer)
         if self._smooth:
-            given = cv2.GaussianBlur(given, (3, 3), 0, dst=self._buffer).reshape(self._cube)
+            given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
         if self.engine.count % _ADAPTS == 0:
             self._adapt(self.engine.picture if self.engine.count else given)
         pixels, movement = given, None

@@ -1,23 +1,25 @@
-"""Process reduced frames and return results in full size, for frames that are too large for the machine."""
+"""Process reduced frames and return results in full size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _reduction_kernels
-from bgsub.scene._reduction_kernels import REACH, SPREAD, WINDOW
-from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
+from bgsub.scene._reduction_kernels import REACH, SPREAD
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, lanes_of, plain
 
-_WORK = 400_000  # full-size pixels per band, see `bands_for`
-_AROUND = np.ones((3, 3), np.uint8)
+_WORK = 150_000  # full-size pixels per band, see `bands_for`
+_STRIPS = 16  # of the detail; one is renewed per frame
 
 
 class Reduction:
-    """Reduce frames and enlarge results; masks keep the sharp edges of the full-size frame."""
+    """Reduce frames and enlarge results; masks and backgrounds keep the sharp edges of full-size frames."""
 
     # F on synthetic scenes of 640x480 with noise: .916 at scale 0.5, .883 at 0.25; nearest reduced pixel: .900 and .843
 
@@ -29,23 +31,25 @@ class Reduction:
         self.frames = replace(
             full, shape=(h, w, *full.shape[2:]), dtype="float32" if full.dtype == "float16" else full.dtype
         )
+        self._halves = [
+            np.empty((*shape, *full.shape[2:]), self.frames.dtype) for shape in _halved(height, width, h, w)
+        ]
         self._frame = np.empty(self.frames.shape, self.frames.dtype)
-        self._edges = np.empty((h, w), np.uint8)
         self._rows, self._row_taper = _places(height, h)
         self._columns, self._column_taper = _places(width, w)
+        self._lanes = lanes_of(np.empty(full.cube, np.uint8))
         self._bands = bands_for(height * width, _WORK, threads)
-        self._work = [
-            (
-                np.empty((2, WINDOW, WINDOW), np.float32),
-                np.empty((2, WINDOW), np.float32),
-                np.empty((3, MAX_CHANNELS), np.float32),
-            )
-            for _ in range(self._bands)
-        ]
+        self._colours = np.empty((self._bands, 3, MAX_CHANNELS), np.float32)
+        self._detail, self._strip = np.empty(full.cube, plain(np.empty(0, full.dtype)).dtype), -1
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
-        """Return a checked full-size frame in the reduced format, the mean over the area of each pixel; a buffer."""
-        return _resized(frame.astype(self._frame.dtype, copy=False), self._frame, cv2.INTER_AREA)
+        """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
+        return self._reduce(frame.astype(self._frame.dtype, copy=False), self._frame)
+
+    def _reduce(self, image: np.ndarray, out: np.ndarray) -> np.ndarray:
+        for half in self._halves:
+            image = _resized(image, half)
+        return _resized(image, out)
 
     def reduce_known(self, known: np.ndarray) -> np.ndarray:
         """Return which reduced pixels contain a known pixel of (H, W) bool, however thin."""
@@ -56,41 +60,75 @@ class Reduction:
         self, mask: np.ndarray, frame: np.ndarray, small: np.ndarray, picture: np.ndarray, out: np.ndarray
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, in full size, in `out`, with the edges of the full-size frame."""
-        cv2.morphologyEx(mask, cv2.MORPH_GRADIENT, _AROUND, dst=self._edges)
-        images = (
-            plain(frame).reshape(self.full.cube), np.float32(self.full.scale),
-            small, picture, np.float32(1 / self.frames.pixels_full),
-        )  # fmt: skip
+        full = plain(frame).reshape(self.full.cube)
+        scales = np.float32(self.full.scale), np.float32(1 / self.frames.pixels_full)
+        images = self._lanes, full, scales[0], small, picture, scales[1], mask
         places = self._rows, self._columns, self._row_taper, self._column_taper
 
         def enlarge(begin: int, end: int, band: int) -> None:
-            _reduction_kernels.enlarge(begin, end, *images, mask, self._edges, *places, out, *self._work[band])
+            _reduction_kernels.enlarge(begin, end, *images, *places, out, self._colours[band])
 
         in_bands(enlarge, mask.shape[0], self._bands)
         return out
 
-    def enlarge_background(self, background: np.ndarray) -> np.ndarray:
-        """Return a background of the reduced format in full size; bilinear."""
-        large = _resized(background, np.empty(self.full.shape, background.dtype), cv2.INTER_LINEAR)
+    def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
+        """Take the background in a strip of a checked full-size frame as the detail; all of the first of a scene."""
+        full, height = plain(frame).reshape(self.full.cube), len(frame)
+        if self._strip < 0 or is_new:
+            np.copyto(self._detail, full)
+        self._strip = (self._strip + 1) % _STRIPS
+        rows = slice(self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS)
+        _reduction_kernels.update_detail(mask[rows], full[rows], self._detail[rows])
+
+    def enlarge_background(self, background: np.ndarray, has_detail: bool) -> np.ndarray:
+        """Return a background of the reduced format in full size, with the detail of full-size frames or bilinear."""
+        if has_detail and self._strip >= 0:
+            # detail is what the reduction of a frame loses; the light may have changed since that frame
+            kind = cv2.CV_16S if self.full.dtype == "uint8" else cv2.CV_32F
+            known = self._reduce(self._detail.reshape(self.full.shape), np.empty(background.shape, self._detail.dtype))
+            change = cv2.subtract(background, known, dtype=kind).reshape(background.shape)
+            change = _resized(change, np.empty(self.full.shape, change.dtype)).reshape(self.full.cube)
+            large = cv2.add(self._detail, change, dtype=cv2.CV_8U if self.full.dtype == "uint8" else kind)
+        else:
+            large = _resized(background, np.empty(self.full.shape, background.dtype))
+        if large.dtype != self.full.dtype and self.full.dtype == "uint16":
+            large = np.rint(large.clip(0, np.iinfo(np.uint16).max)).astype(np.uint16)
+        large = large.reshape(self.full.shape)
         return large if large.dtype == self.full.dtype else in_type(large, self.full.dtype)
 
     def enlarge_residual(self, residual: np.ndarray) -> np.ndarray:
         """Return the residual of the reduced frame, (h, w) float32, in full size; bilinear."""
         # a residual computed in full size would include fine detail that the reduced background does not have
-        return _resized(residual, np.empty(self.full.shape[:2], np.float32), cv2.INTER_LINEAR)
+        return _resized(residual, np.empty(self.full.shape[:2], np.float32))
+
+    def state(self) -> State:
+        """Return the detail of the background, copied."""
+        return {"detail": copied(self._detail), "strip": np.array([float(self._strip)])}
+
+    def set_state(self, state: State) -> None:
+        """Restore a state; ParameterError if the arrays do not fit."""
+        self._detail[...] = array_of(state, "detail", self._detail.shape, self._detail.dtype.name)
+        self._strip = int(numbers_of(state, "strip", 1)[0]) % _STRIPS
 
 
-def _resized(image: np.ndarray, out: np.ndarray, how: int) -> np.ndarray:
-    """Write `image`, (h, w) or (h, w, c), in the size of `out` into it and return it."""
+def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write `image`, (h, w) or (h, w, c), in the size of `out` into it, bilinear, and return it."""
     if image.ndim == 3 and image.shape[2] == 1:  # OpenCV drops this axis
-        _resized(image.reshape(image.shape[:2]), out.reshape(out.shape[:2]), how)
+        _resized(image.reshape(image.shape[:2]), out.reshape(out.shape[:2]))
     else:
-        cv2.resize(image, out.shape[1::-1], dst=out, interpolation=how)
+        cv2.resize(image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_LINEAR)
     return out
 
 
+def _halved(height: int, width: int, h: int, w: int) -> Iterator[tuple[int, int]]:
+    """Yield the sizes between a full and a reduced one, as a bilinear step beyond a half would leave out pixels."""
+    while height > 2 * h or width > 2 * w:
+        height, width = max(-(-height // 2), h), max(-(-width // 2), w)
+        yield height, width
+
+
 def _places(full: int, reduced: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first full-size line of each reduced one, (n + 1,), and the weights of the reduced lines, (N, 5)."""
+    """Return the first full-size line of each reduced one, (n + 1,), and the weights of the reduced lines, (N, 3)."""
     lines = np.arange(full)
     inside = (2 * lines + 1) * reduced // (2 * full)
     first = np.searchsorted(inside, np.arange(reduced + 1))

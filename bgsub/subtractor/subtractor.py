@@ -25,13 +25,13 @@ from bgsub.parameters import (
     check_live,
     takes,
 )
-from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory
+from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory, scale_of
 from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
 from bgsub.scene.kernel_warmup import prepare
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.scene_manager import SceneManager
-from bgsub.separation import FOREGROUND, Phase, Separation
+from bgsub.separation import FOREGROUND, FrameEvent, Phase, Separation
 from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.subtractor.rehearsal import LONGEST
@@ -39,6 +39,7 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
+_OTHER_SCENE = FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN
 
 
 class BackgroundSubtractor(OpenCVNames):
@@ -95,9 +96,10 @@ class BackgroundSubtractor(OpenCVNames):
         edges are not clear.
     absorb_after : float, default 60
         Seconds until a standing object becomes background; inf for never.
-    scale : float in [0.05, 1], default 1
-        Process frames reduced by this factor in height and width. Results keep their full size: the mask with the edges
-        of the frame, background and residual interpolated.
+    scale : float in [0.05, 1] or "auto", default "auto"
+        Process frames reduced by this factor in height and width, by default (30,000 / (h w))^0.3: .75 at 320x240, .45
+        at 768x576, .28 at 1920x1080, 1 for frames of at most 30,000 pixels. Results keep their full size: the mask has
+        the edges of the frame, the background its detail; the residual is interpolated.
     threads : int, optional
         Threads of the kernels for large frames; by default all cores.
     max_value : float, optional
@@ -199,8 +201,8 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _begin(self, frames: FrameFormat) -> FrameFormat:
         """Set the format of the frames; return the format that the model sees."""
-        scale, threads = self._parameters.scale, self._parameters.threads
         self.format, frames = frames, frames.seen
+        scale, threads = scale_of(frames, self._parameters), self._parameters.threads
         self._kernels = Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
         prepare(self._kernels)
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
@@ -359,9 +361,12 @@ class BackgroundSubtractor(OpenCVNames):
             out[...] = result.mask
         else:
             assert self.format is not None
-            self._reduction.enlarge(result.mask, self.format.to_seen(frame), result.pixels, result.picture(), out)
+            frame = self.format.to_seen(frame)
+            self._reduction.enlarge(result.mask, frame, result.pixels, result.picture(), out)
         if known is not None:
             out[np.asarray(known) != 0] = FOREGROUND
+        if self._reduction is not None and result.training is not None and result.movement is None:
+            self._reduction.renew_detail(out, frame, result.event in _OTHER_SCENE)
         return out
 
     def _wait(self, kernels: Frames, stage: int) -> None:
@@ -408,7 +413,7 @@ class BackgroundSubtractor(OpenCVNames):
             assert self.format is not None
             background = self._result.background()
             if self._reduction is not None:
-                background = self._reduction.enlarge_background(background)
+                background = self._reduction.enlarge_background(background, self._result.movement is None)
             self._background = self.format.from_seen(background)
         return self._background
 
@@ -447,7 +452,8 @@ class BackgroundSubtractor(OpenCVNames):
         if self.format is None or self._scenes is None or background is None:  # no successful frame yet
             return header, {}
         header["format"] = self.format.as_dict()
-        return header, {"scenes": self._scenes.state(), "background": copied(background)}
+        reduction = {} if self._reduction is None else {"reduction": self._reduction.state()}
+        return header, {"scenes": self._scenes.state(), "background": copied(background), **reduction}
 
     @classmethod
     def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:
@@ -469,5 +475,7 @@ class BackgroundSubtractor(OpenCVNames):
         background = array_of(state, "background", frames.shape, frames.dtype, -FINITE, FINITE)
         seen = subtractor._begin(frames)
         subtractor._scenes = SceneManager.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
+        if subtractor._reduction is not None:
+            subtractor._reduction.set_state(part_of(state, "reduction"))
         subtractor._background = background
         return subtractor

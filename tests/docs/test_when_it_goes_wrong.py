@@ -73,8 +73,9 @@ def test_an_unknown_settings_key(tmp_path, monkeypatch, capsys):
 
 def test_insufficient_memory(monkeypatch):
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: int(3.1e9))
+    parameters = bgsub.parameters.SubtractorParameters(scale=1)
     with pytest.raises(ParameterError) as caught:
-        check_stream_memory(FrameFormat((4320, 7680, 3), "uint8", 255.0), bgsub.parameters.SubtractorParameters())
+        check_stream_memory(FrameFormat((4320, 7680, 3), "uint8", 255.0), parameters)
     assert str(caught.value) in quotes(PAGE)
 
 

@@ -7,7 +7,9 @@ from reference_scene import Texture
 
 import bgsub.scene.reduction
 from bgsub import BackgroundSubtractor, ParameterError
-from bgsub.scene.frame_format import FrameFormat
+from bgsub._opencv import cv2
+from bgsub.parameters import SubtractorParameters
+from bgsub.scene.frame_format import FrameFormat, scale_of
 from bgsub.scene.reduction import Reduction
 
 QUICK = {"start_frames": 10, "subset": 500, "scale": 0.5}
@@ -106,6 +108,7 @@ def test_results_have_full_size(shape, dtype):
         ((24, 20), 0.25, 3, "u1"),
         pytest.param((17, 23), 0.37, 4, "u2", marks=pytest.mark.slow),
         ((5, 4), 1.0, 3, "f4"),
+        ((12, 180), 0.7, 3, "u1"),  # several chunks
         ((17, 23), 0.37, 1, "f4"),
     ],
 )
@@ -186,3 +189,43 @@ def test_known_foreground_is_shown_and_not_learned():
     result = subtractor.process(np.full_like(textured, 3))
     assert (result.event, result.mask.shape, result.residual.shape) == ("covered", (48, 64), (48, 64))
     assert not result.mask.any()
+
+
+@pytest.mark.parametrize(("dtype", "channels"), [("u1", 3), ("u1", 1), ("f4", 3), ("u2", 1)])
+def test_background_has_the_detail_of_full_size_frames(dtype, channels):
+    rng, dtype = np.random.default_rng(4), np.dtype(dtype)
+    full = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
+    fine = rng.uniform(0.3, 0.6, (96, 128, channels))
+    subtractor = BackgroundSubtractor(**QUICK, stabilise=False)
+    for i in range(40):
+        frame = fine.copy()
+        frame[30:60, 3 * i : 3 * i + 20] = 0.95
+        subtractor.apply((full * frame).astype(dtype))
+    for i in range(2):
+        seen = fine.copy()
+        seen[10:30, 10:30] = 0.95
+        background = subtractor.process((full * (1 - 0.2 * i) * seen).astype(dtype)).background / full
+        error = np.abs(background - (1 - 0.2 * i) * fine)
+        assert error.mean() < (0.02 if i else 0.005)  # the mean deviation of a picture without detail: .05
+    other = rng.uniform(0, 1, (96, 128, channels))
+    background = subtractor.process((full * other).astype(dtype)).background / full
+    assert subtractor.process((full * other).astype(dtype)).event != "covered"
+    assert np.abs(background - other).mean() < 0.01  # a cut renews it at once
+
+
+@pytest.mark.parametrize(
+    ("size", "scale"), [((30_000, 1), 1), ((240, 320), 0.754), ((1080, 1920), 0.281), ((1, 2_000_000), 0.284)]
+)
+def test_automatic_scale(size, scale):
+    frames = FrameFormat((*size, 3), "uint8", 255.0)
+    assert scale_of(frames, SubtractorParameters()) == pytest.approx(scale, abs=0.001)
+    assert scale_of(frames, SubtractorParameters(scale=0.4)) == 0.4
+    reduced = Reduction(frames, scale).frames.shape
+    assert all(abs(n - scale * m) <= 0.5 or n == 1 for n, m in zip(reduced, size, strict=False))
+
+
+def test_halves_are_means_and_the_rest_is_bilinear():
+    frame = np.random.default_rng(5).integers(0, 256, (61, 90, 3), np.uint8)
+    got = Reduction(FrameFormat.of(frame), 0.3).reduce(frame)
+    half = cv2.resize(frame, (45, 31), interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_array_equal(got, cv2.resize(half, (27, 18), interpolation=cv2.INTER_LINEAR))

@@ -32,7 +32,7 @@ def darkened(x, l, mask, darkest, faintest, colour, lightest, weak, slack):
 
 
 def disagrees(x, l, mask, dark, texture, slack):
-    """Which foreground pixels are not dark, or lie in 3x3 foreground whose brightness is no multiple; wider by `slack`."""
+    """Which foreground pixels are not dark, or lie in 3x3 foreground whose brightness is no multiple."""
     h, w, channels = x.shape
     out = (mask != 0) & (dark == 0)
     for i in range(1, h - 1):

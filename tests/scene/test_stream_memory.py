@@ -45,11 +45,17 @@ print(of("VmHWM") - before)
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux resets the peak of a process")
 @pytest.mark.parametrize(
     ("channels", "dtype", "parameters"),
-    [(3, "uint8", {}), (3, "uint16", {"rank": 6}), (1, "uint8", {"start_frames": 40}), (3, "uint8", {"scale": 0.5})],
+    [
+        (3, "uint8", {}),
+        (3, "uint16", {"rank": 6}),
+        (1, "uint8", {"start_frames": 40}),
+        (3, "uint8", {"scale": 0.5}),
+        (3, "uint8", {"scale": "auto"}),
+    ],
 )
 def test_estimate_is_a_close_upper_bound_of_the_peak(channels, dtype, parameters):
-    parameters = {"start_frames": 12, "threads": 1, **parameters}
     height, width = (1440, 1920) if "scale" in parameters else (720, 1280)
+    parameters = {"start_frames": 12, "threads": 1, "scale": 1, **parameters}
     given = json.dumps([[height, width], channels, dtype, 255 if dtype == "uint8" else 65535, parameters])
     told = subprocess.run([sys.executable, "-c", _PEAK, given], capture_output=True, text=True, check=True, timeout=300)
     frames = FrameFormat.of(np.empty((height, width, channels)[: 2 + (channels > 1)], dtype))
@@ -58,11 +64,15 @@ def test_estimate_is_a_close_upper_bound_of_the_peak(channels, dtype, parameters
 
 
 @pytest.mark.parametrize(
-    ("available", "remedy"), [(10**8, "--scale 0.65"), (10**7, "--scale 0.1"), (10**4, "smaller frames")]
+    ("scale", "available", "remedy"),
+    [(1, 10**8, "--scale 0.6"), (1, 10**4, "smaller frames"), ("auto", 2 * 10**7, "--scale 0.1")],
 )
-def test_stream_without_memory_is_refused(monkeypatch, available, remedy):
+def test_stream_without_memory_is_refused(monkeypatch, scale, available, remedy):
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: available)
-    subtractor, frame = BackgroundSubtractor(), np.zeros((600, 800, 3), np.uint8)
-    with pytest.raises(ParameterError, match=f"800x600 frames needs about 166 MB .*reduce memory with {remedy}$"):
+    subtractor, frame = BackgroundSubtractor(scale=scale), np.zeros((600, 800, 3), np.uint8)
+    with pytest.raises(
+        ParameterError,
+        match=f"800x600 frames needs about {166 if scale == 1 else 44} MB .*reduce memory with {remedy}$",
+    ):
         subtractor.apply(frame)
     assert subtractor.empty()
