@@ -22,6 +22,8 @@ _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its b
 _BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
+_SOLID = 0.3  # share of a region below which a hole in it is filled
+_FILLED = 2  # flag of such a hole
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 
 # Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
@@ -673,29 +675,34 @@ def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-u
 
 @part
 def remove_small_regions(mask, filled, area, runs, rows, steps):  # type: ignore[no-untyped-def]
-    """Erase regions, 8-connected and with their holes, and fill holes smaller than `area` pixels; mask of 0 and 255.
+    """Erase regions smaller than `area` pixels, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    Runs of equal pixels are joined to regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the region
-    (at its root), 1 if it touches the border; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8)
-    uint8.
+    A hole is small if its area is below `area` or a share of the region around it. Runs of equal pixels are joined to
+    regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the region (at its root), 1 if it touches the
+    border; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8) uint8.
     """
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
     find_regions(mask, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
+            if parents[run] == run and mask[i, begins[run]] == 0 and border[run] == 0:
+                around = root_of(parents, run - 1)
+                border[run] = _FILLED if sizes[run] < max(area, _SOLID * sizes[around]) else 0
+    for i in range(h):
+        for run in range(rows[i] + 1, rows[i + 1]):
             if parents[run] != run:
                 continue
             around = root_of(parents, run - 1)
             if mask[i, begins[run]] == 0:
-                sizes[around] += 0 if border[run] else sizes[run]  # a hole counts to its region
-            elif border[around] == 0 and sizes[around] < area:
-                sizes[run] = area  # inside a hole that is filled
+                sizes[around] += 0 if border[run] == 1 else sizes[run]  # a hole counts to its region
+            elif border[around] == _FILLED:
+                sizes[run] = area
     for i in range(h):
         for run in range(rows[i], rows[i + 1]):
             root = root_of(parents, run)
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
-            if sizes[root] < area and (mask[i, first] != 0 or border[root] == 0):
+            if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < area:
                 mask[i, first:last] = 255 if mask[i, first] == 0 else 0
                 filled[(i * w + first) // CHUNK : (i * w + last - 1) // CHUNK + 1] = 1
 

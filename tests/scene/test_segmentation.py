@@ -33,32 +33,29 @@ def test_majority_equals_its_twin(h, w, half, seed):
 
 
 def without_small_regions(mask, area):
-    """Fill the holes, then erase the regions smaller than `area`, by OpenCV's labels; a region counts its holes."""
+    """Fill small holes, then erase the regions smaller than `area`, by OpenCV's labels; a region counts its holes."""
     outside = np.pad(mask == 0, 1, constant_values=True).astype(np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(outside, connectivity=4)
-    holes = {i for i in range(1, len(stats)) if i != labels[0, 0]}
-    labels = labels[1:-1, 1:-1]
-    border = set(np.unique(np.r_[labels[0], labels[-1], labels[:, 0], labels[:, -1]]).tolist())
-    holes -= border
-    small = {i for i in holes if stats[i, cv2.CC_STAT_AREA] < area}
-    filled = (mask != 0) | np.isin(labels, list(small))
+    outer, labels, areas = labels[0, 0], labels[1:-1, 1:-1], stats[:, cv2.CC_STAT_AREA]
+    border = np.unique(np.r_[labels[0], labels[-1], labels[:, 0], labels[:, -1]]).tolist()
+    holes = set(range(1, len(stats))) - {outer, *border}
     _, regions = cv2.connectedComponents((mask != 0).astype(np.uint8), connectivity=8)
-    out = filled.copy()
+    region_of = {hole: _left_of(regions, labels == hole) for hole in holes}
+    sizes = np.bincount(regions.ravel()).tolist()
+    small = {hole for hole in holes if areas[hole] < max(area, _segment_kernels._SOLID * sizes[region_of[hole]])}
+    out = (mask != 0) | np.isin(labels, list(small))
     for region in range(1, regions.max() + 1):
         own = regions == region
-        i, j = np.argwhere(own)[0]
-        inside = {h for h in holes if _is_left_of(own, labels == h)}
-        around = labels[i, j - 1] if j > 0 else -1
-        size = own.sum() + sum(stats[h, cv2.CC_STAT_AREA] for h in inside)
-        if size < area and around not in small:
+        size = sizes[region] + sum(areas[hole] for hole in holes if region_of[hole] == region)
+        if size < area and _left_of(labels, own) not in small:
             out[own] = False
     return np.where(out, 255, 0)
 
 
-def _is_left_of(region, hole):
-    """Return whether a region is on the left of the first pixel of a hole, in reading order."""
-    i, j = np.argwhere(hole)[0]
-    return bool(region[i, j - 1])
+def _left_of(labels, region):
+    """Return the label on the left of the first pixel of a region, in reading order; -1 at the border."""
+    i, j = np.argwhere(region)[0]
+    return int(labels[i, j - 1]) if j > 0 else -1
 
 
 @given(h=st.integers(1, 14), w=st.integers(1, 90), share=st.floats(0.2, 0.9), area=st.integers(2, 30),
