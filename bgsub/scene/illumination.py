@@ -146,8 +146,9 @@ class Illumination:
 
     def exposure(self, picture: np.ndarray, scale: float) -> float:
         """Return the brightness that a share of the sites of a picture, (h, w, c), exceeds; 1 is full scale."""
-        values = picture.reshape(-1, self._shape[2])[self._index].mean(axis=1)
-        return float(np.quantile(values, _BRIGHT)) * scale
+        values = picture.reshape(-1, self._shape[2])[self._index].sum(axis=1, dtype=np.float32)
+        rank = round(_BRIGHT * (values.size - 1))
+        return float(np.partition(values, rank)[rank]) / self._shape[2] * scale
 
     def explain(
         self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0

@@ -103,7 +103,7 @@ class SceneModel:
         given = self.frames.to_pixels(frame, self._buffer)
         if self._smooth:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
-        if self.engine.count % _ADAPTS == 0:
+        if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
             self._adapt(self.engine.picture if self.engine.count else given)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:

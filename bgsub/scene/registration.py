@@ -98,7 +98,7 @@ class _Scale:
         self._best, self._strength = best, strength
         self._next = int(numbers_of(state, "next", 1)[0]) % max(len(best), 1)
         places = self._places()
-        self._set_points(places, array_of(state, "rows", (5, len(places)), "float32"))
+        self._set_points(places, self._coordinates(places), array_of(state, "rows", (5, len(places)), "float32"))
 
     def take(self, image: np.ndarray, scale: float) -> None:
         """Read the reference: all cells at first, some cells in turn later."""
@@ -128,8 +128,8 @@ class _Scale:
         _registration_kernels.look(image, scale, places, rows[3], rows[0], rows[1])
         rows[2] = (rows[1] * points[0] - rows[0] * points[1]) / self._unit
         rows[3] *= -1
-        self._set_points(places, rows)
-        return float((rows[:2] ** 2).sum())
+        self._set_points(places, points, rows)
+        return float(np.vdot(rows[:2], rows[:2]))
 
     def _places(self) -> np.ndarray:
         """Return the chosen points, (n,) int64, as indices of pixels."""
@@ -140,10 +140,10 @@ class _Scale:
         h, w, _ = self._shape
         return np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
 
-    def _set_points(self, places: np.ndarray, rows: np.ndarray) -> None:
+    def _set_points(self, places: np.ndarray, points: np.ndarray, rows: np.ndarray) -> None:
         """Set the points and the rows of the reference: gradients, their turn, minus the value, -1."""
         self.count = len(places)
-        self._all = self._coordinates(places), rows
+        self._all = points, rows
         self._here = places, rows
         self._few = places[::_PROBE].copy(), rows[:, ::_PROBE].copy()
         self._residuals = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32)
