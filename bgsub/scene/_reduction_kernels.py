@@ -20,6 +20,7 @@ SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduc
 _PLACE = np.float32(0.7)  # weight of the place against that of the colour
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
 _TOLERANCE2 = _TOLERANCE * _TOLERANCE
+_PIECE, _MARGIN = 64, 3  # pixels: detail is copied in pieces of rows, at this distance from foreground
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
@@ -164,18 +165,18 @@ def is_foreground(lanes, pixels, first, scale, share, colours):  # type: ignore[
 
 
 @kernel
-def update_detail(mask, frame, detail):  # type: ignore[no-untyped-def]
-    """Copy the pixels of the background, `mask` (H, W) is 0, from `frame` to `detail`, (H, W, c).  O(H W c)."""
-    h, w, channels = frame.shape
-    for i in range(h):
-        for a in range(0, w, CHUNK):
-            b = min(a + CHUNK, w)
-            if not any_set(mask[i, a:b]):
-                source, target = frame[i, a:b].reshape(-1), detail[i, a:b].reshape(-1)
+def update_detail(mask, frame, detail, top, bottom):  # type: ignore[no-untyped-def]
+    """Copy the rows `top` to `bottom` from `frame` to `detail`, (H, W, c), except around foreground.  O(W c) per row.
+
+    Foreground is where the mask, (H, W), is not 0.
+    """
+    h, w = mask.shape
+    for i in range(top, bottom):
+        for a in range(0, w, _PIECE):
+            left, right, is_free = max(a - _MARGIN, 0), a + _PIECE + _MARGIN, True
+            for row in (max(i - _MARGIN, 0), i, min(i + _MARGIN, h - 1)):
+                is_free &= not any_set(mask[row, left:right])
+            if is_free:
+                source, target = frame[i, a : a + _PIECE].reshape(-1), detail[i, a : a + _PIECE].reshape(-1)
                 for k in range(target.size):
                     target[k] = source[k]
-                continue
-            for j in range(a, b):
-                if mask[i, j] == BACKGROUND:
-                    for c in range(channels):
-                        detail[i, j, c] = frame[i, j, c]

@@ -81,7 +81,7 @@ tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """
 _REDUCED = """
 scene._reduction_kernels.enlarge: i8, i8, lanes, P_3, f4, P_3, P_3, f4, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_2
-scene._reduction_kernels.update_detail: u1_2, P_3, P_3
+scene._reduction_kernels.update_detail: u1_2, P_3, P_3, i8, i8
 """
 FIRST_FRAME, START, TRACKING = range(3)
 
@@ -97,8 +97,8 @@ class Frames(NamedTuple):
 
 def stages(frames: Frames) -> list[list[str]]:
     """Return the rows of the kernels for the first frame, the start phase and tracking."""
-    first = _REDUCED.lstrip() + _FIRST_FRAME.lstrip() if frames.is_reduced else _FIRST_FRAME
-    return [stage.strip().splitlines() for stage in (first, _START, _TRACKING)]
+    start = _START + _REDUCED.lstrip() if frames.is_reduced else _START
+    return [stage.strip().splitlines() for stage in (_FIRST_FRAME, start, _TRACKING)]
 
 
 def compile_kernel(row: str, frames: Frames) -> None:

@@ -13,6 +13,7 @@ from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _reduction_kernels
 from bgsub.scene._reduction_kernels import REACH, SPREAD
 from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, lanes_of, plain
+from bgsub.separation import BACKGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
 _STRIPS = 16  # of the detail; one is renewed per frame
@@ -35,8 +36,9 @@ class Reduction:
             np.empty((*shape, *full.shape[2:]), self.frames.dtype) for shape in _halved(height, width, h, w)
         ]
         self._frame = np.empty(self.frames.shape, self.frames.dtype)
-        self._rows, self._row_taper = _places(height, h)
-        self._columns, self._column_taper = _places(width, w)
+        (self._rows, row_taper), (self._columns, column_taper) = _places(height, h), _places(width, w)
+        self._places = self._rows, self._columns, row_taper, column_taper
+        self._scales = np.float32(full.scale), np.float32(1 / self.frames.pixels_full)
         self._lanes = lanes_of(np.empty(full.cube, np.uint8))
         self._bands = bands_for(height * width, _WORK, threads)
         self._colours = np.empty((self._bands, 3, MAX_CHANNELS), np.float32)
@@ -60,25 +62,31 @@ class Reduction:
         self, mask: np.ndarray, frame: np.ndarray, small: np.ndarray, picture: np.ndarray, out: np.ndarray
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, in full size, in `out`, with the edges of the full-size frame."""
-        full = plain(frame).reshape(self.full.cube)
-        scales = np.float32(self.full.scale), np.float32(1 / self.frames.pixels_full)
-        images = self._lanes, full, scales[0], small, picture, scales[1], mask
-        places = self._rows, self._columns, self._row_taper, self._column_taper
+        if not cv2.countNonZero(mask):
+            out[:] = BACKGROUND
+            return out
+        full, scales = plain(frame).reshape(self.full.cube), self._scales
+        images = self._lanes, full, scales[0], small, picture, scales[1], mask, *self._places, out
+        if self._bands == 1:
+            _reduction_kernels.enlarge(0, len(mask), *images, self._colours[0])
+        else:
 
-        def enlarge(begin: int, end: int, band: int) -> None:
-            _reduction_kernels.enlarge(begin, end, *images, *places, out, self._colours[band])
+            def enlarge(begin: int, end: int, band: int) -> None:
+                _reduction_kernels.enlarge(begin, end, *images, self._colours[band])
 
-        in_bands(enlarge, mask.shape[0], self._bands)
+            in_bands(enlarge, len(mask), self._bands)
         return out
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
         """Take the background in a strip of a checked full-size frame as the detail; all of the first of a scene."""
         full, height = plain(frame).reshape(self.full.cube), len(frame)
         if self._strip < 0 or is_new:
+            self._strip = 0
             np.copyto(self._detail, full)
+            return
         self._strip = (self._strip + 1) % _STRIPS
-        rows = slice(self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS)
-        _reduction_kernels.update_detail(mask[rows], full[rows], self._detail[rows])
+        rows = self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS
+        _reduction_kernels.update_detail(mask, full, self._detail, *rows)
 
     def enlarge_background(self, background: np.ndarray, has_detail: bool) -> np.ndarray:
         """Return a background of the reduced format in full size, with the detail of full-size frames or bilinear."""
