@@ -3,14 +3,12 @@
 Usage: python scripts/benchmark_speed.py [VIDEO] [--frames 260 --sizes 320x240,1920x1080 --threads 1,2 --shake 4]
 
 The methods take turns every 20 frames on the same frames, resized to each size; the first 100 frames are not counted.
-The memory column compares the bytes that a frame of ours moves with what the machine copies in the same time.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,9 +21,6 @@ from bgsub._opencv import cv2
 from bgsub.errors import DependencyError
 from bgsub.evaluation.methods import make_method
 from bgsub.evaluation.speed import Timing, load_frames, time_methods
-from bgsub.scene.engine import PERIOD
-
-RANK = BackgroundSubtractor().get_params()["rank"]
 
 
 class Resized(Sequence[np.ndarray]):
@@ -57,29 +52,6 @@ class Resized(Sequence[np.ndarray]):
             yield self[number]
 
 
-def bytes_per_pixel(channels: int, rank: int) -> float:
-    """Return the bytes of memory traffic per pixel of one uint8 frame, for model and images.
-
-    A fifth of the basis and of the influence is read and written; the frame, the background of two frames, residual,
-    noise scale, candidates, mask, ages and colours of standing objects are read or written once or twice.
-    """
-    model = (rank + 1) * 4 * channels * 2 / PERIOD
-    images = channels * (1 + 2) + 4 * 2 + 4 * 3 + 2 + 3 + 2
-    return model + images
-
-
-def copy_bandwidth(megabytes: int = 256) -> float:
-    """Return the bytes per second read and written by a copy of a large array in one thread."""
-    source = np.ones(megabytes * 131_072)
-    target = np.empty_like(source)
-    best = float("inf")
-    for _ in range(5):
-        begin = time.perf_counter()
-        np.copyto(target, source)
-        best = min(best, time.perf_counter() - begin)
-    return 2 * source.nbytes / best
-
-
 def installed(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the methods that are available here."""
     found = []
@@ -92,13 +64,13 @@ def installed(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def row(title: str, threads: int, timings: list[Timing], share: float) -> str:
+def row(title: str, threads: int, timings: list[Timing]) -> str:
     """Return one line of the table."""
     mog2 = next(timing.median for timing in timings if timing.method == "mog2")
     ours = timings[0]
     others = " ".join(f"{timing.median:8.2f}" for timing in timings[1:])
     ratio = ours.median / mog2
-    return f"{title:20s} {threads:7d} {ours.median:8.2f} {ours.p99:8.2f} {ratio:7.2f} {share:6.0%} {others}"
+    return f"{title:20s} {threads:7d} {ours.median:8.2f} {ours.p99:8.2f} {ratio:7.2f} {others}"
 
 
 @click.command()
@@ -111,20 +83,17 @@ def main(video: str | None, frames: int, sizes: str, shake: float, threads: str)
     """Print one table for VIDEO, by default a synthetic street."""
     pictures = load_frames(video, frames)
     peers = installed(("mog2", "knn", "cnt", "subsense"))
-    bandwidth = copy_bandwidth()
-    click.echo(f"{len(pictures)} frames of {video or 'a synthetic street'}; a copy moves {bandwidth / 1e9:.1f} GB/s")
+    click.echo(f"{len(pictures)} frames of {video or 'a synthetic street'}")
     heads = " ".join(f"{peer:>8s}" for peer in (*peers, "vibe"))
-    click.echo(f"{'frames':20s} {'threads':>7s} {'bgsub':>8s} {'p99':>8s} {'to MOG2':>7s} {'memory':>6s} {heads}")
+    click.echo(f"{'frames':20s} {'threads':>7s} {'bgsub':>8s} {'p99':>8s} {'to MOG2':>7s} {heads}")
     for size in sizes.split(","):
         width, height = (int(side) for side in size.split("x"))
         for grey in (False, True):
             shown = Resized(pictures, (width, height), grey, shake)
-            moved = width * height * bytes_per_pixel(1 if grey else 3, RANK)
             for count in dict.fromkeys(int(number) for number in threads.split(",")):
                 vibe = {"vibe": ViBe}
                 timings = time_methods(shown, lambda n=count: BackgroundSubtractor(threads=n), count, 100, peers, vibe)
-                share = moved / bandwidth / (timings[0].median / 1e3)
-                click.echo(row(f"{size} {'grey' if grey else 'colour'}", count, timings, share))
+                click.echo(row(f"{size} {'grey' if grey else 'colour'}", count, timings))
 
 
 if __name__ == "__main__":
