@@ -23,7 +23,7 @@ _BELIEF = np.float32(0.5)  # share above which candidates that match a colour ne
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _SOLID = 0.3  # share of a region below which a hole in it is filled
-_FILLED = 2  # flag of such a hole
+_FILLED, _SHADED = 2, 4  # flags of such a hole, and of a region with shadow
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 
 # Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
@@ -674,28 +674,29 @@ def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-u
 
 
 @part
-def remove_small_regions(mask, filled, area, runs, rows, steps):  # type: ignore[no-untyped-def]
+def remove_small_regions(mask, dark, filled, area, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Erase regions smaller than `area` pixels, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    A hole is small if its area is below `area` or a share of the region around it. Runs of equal pixels are joined to
-    regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the region (at its root), 1 if it touches the
-    border; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8) uint8.
+    A hole is small if its area is below `area` or, without shadow in it (`dark`), below a share of the region around
+    it. Runs of equal pixels are joined to regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the
+    region and flags (at its root; 1 if it touches the border); `rows` (h + 1,): first run of each row; `steps` (>= w, a
+    multiple of 8) uint8.
     """
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
-    find_regions(mask, filled, runs, rows, steps)
+    find_regions(mask, dark, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
-            if parents[run] == run and mask[i, begins[run]] == 0 and border[run] == 0:
-                around = root_of(parents, run - 1)
-                border[run] = _FILLED if sizes[run] < max(area, _SOLID * sizes[around]) else 0
+            if parents[run] == run and mask[i, begins[run]] == 0 and border[run] & 1 == 0:
+                share = 0.0 if border[run] & _SHADED else _SOLID * sizes[root_of(parents, run - 1)]
+                border[run] = _FILLED if sizes[run] < max(area, share) else 0
     for i in range(h):
         for run in range(rows[i] + 1, rows[i + 1]):
             if parents[run] != run:
                 continue
             around = root_of(parents, run - 1)
             if mask[i, begins[run]] == 0:
-                sizes[around] += 0 if border[run] == 1 else sizes[run]  # a hole counts to its region
+                sizes[around] += 0 if border[run] & 1 else sizes[run]  # a hole counts to its region
             elif border[around] == _FILLED:
                 sizes[run] = area
     for i in range(h):
@@ -708,7 +709,7 @@ def remove_small_regions(mask, filled, area, runs, rows, steps):  # type: ignore
 
 
 @part
-def find_regions(mask, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
+def find_regions(mask, dark, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Find the regions of foreground and background; arguments as in `remove_small_regions`."""
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
@@ -731,6 +732,8 @@ def find_regions(mask, filled, runs, rows, steps):  # type: ignore[no-untyped-de
             last = begins[run + 1] if run + 1 < count else w
             parents[run], sizes[run] = run, last - begins[run]
             border[run] = i == 0 or i == h - 1 or run == rows[i] or run == count - 1
+            if line[begins[run]] == 0 and any_set(dark[i, begins[run] : last]):
+                border[run] |= _SHADED
         if i > 0:
             join_rows(mask[i - 1], line, i, count, runs, rows)
     rows[h] = count
@@ -783,7 +786,7 @@ def finish(mask, filled, dark, label, area, runs, rows, steps):  # type: ignore[
     if label >= 0:
         paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
     if area > 1:
-        remove_small_regions(mask, filled, area, runs, rows, steps)
+        remove_small_regions(mask, dark, filled, area, runs, rows, steps)
     if label > 0:
         paint(dark.reshape(-1), label, mask.reshape(-1), filled)
 

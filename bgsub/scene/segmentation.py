@@ -187,6 +187,8 @@ class Segmenter:
         self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
+        if self._shadows < 0:
+            self._dark[:] = 0  # none are found from now on
         self._radius = parameters.neighbours
 
     def set_exposure(self, exposure: float) -> None:

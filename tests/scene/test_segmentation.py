@@ -32,7 +32,7 @@ def test_majority_equals_its_twin(h, w, half, seed):
         assert not np.any(reference_scene.filled(mask) > out_filled)
 
 
-def without_small_regions(mask, area):
+def without_small_regions(mask, dark, area):
     """Fill small holes, then erase the regions smaller than `area`, by OpenCV's labels; a region counts its holes."""
     outside = np.pad(mask == 0, 1, constant_values=True).astype(np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(outside, connectivity=4)
@@ -42,7 +42,8 @@ def without_small_regions(mask, area):
     _, regions = cv2.connectedComponents((mask != 0).astype(np.uint8), connectivity=8)
     region_of = {hole: _left_of(regions, labels == hole) for hole in holes}
     sizes = np.bincount(regions.ravel()).tolist()
-    small = {hole for hole in holes if areas[hole] < max(area, _segment_kernels._SOLID * sizes[region_of[hole]])}
+    least = {hole: max(area, _segment_kernels._SOLID * sizes[region_of[hole]]) for hole in holes}
+    small = {hole for hole in holes if areas[hole] < (area if dark[labels == hole].any() else least[hole])}
     out = (mask != 0) | np.isin(labels, list(small))
     for region in range(1, regions.max() + 1):
         own = regions == region
@@ -62,13 +63,25 @@ def _left_of(labels, region):
        seed=st.integers(0, 999))  # fmt: skip
 @settings(max_examples=120, deadline=None)
 def test_removal_of_small_regions_equals_its_twin(h, w, share, area, seed):
-    mask = np.where(np.random.default_rng(seed).random((h, w)) < share, np.uint8(255), np.uint8(0))
-    found = mask.copy()
+    rng = np.random.default_rng(seed)
+    mask = np.where(rng.random((h, w)) < share, np.uint8(255), np.uint8(0))
+    dark, found = ((mask == 0) & (rng.random((h, w)) < 0.1)).astype(np.uint8), mask.copy()
     runs, rows = np.empty((4, h * w + 1), np.int32), np.empty(h + 1, np.int64)
     filled, steps = reference_scene.filled(mask), np.full(-(-w // 8) * 8, 9, np.uint8)
-    _segment_kernels.remove_small_regions(found, filled, area, runs, rows, steps)
+    _segment_kernels.remove_small_regions(found, dark, filled, area, runs, rows, steps)
     assert not np.any(reference_scene.filled(found) > filled)
-    np.testing.assert_array_equal(found, without_small_regions(mask, area))
+    np.testing.assert_array_equal(found, without_small_regions(mask, dark, area))
+
+
+@pytest.mark.parametrize(("side", "is_filled"), [(14, True), (20, False)])
+def test_holes_that_are_small_for_their_region_are_filled(side, is_filled):
+    over = np.zeros((60, 80), np.uint8)
+    over[10:40, 20:50] = 1
+    hole = np.s_[25 - side // 2 : 25 + side // 2, 35 - side // 2 : 35 + side // 2]
+    over[hole] = 0
+    found = segment(Segmenter((60, 80), SegmenterParameters(median=1, neighbours=0, shadows="off")), over)
+    assert (found[25, 35] == 255) == is_filled
+    assert not found[:8].any()
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 2), (2, 2), (3, 4), (7, 2), (5, 5)])
