@@ -785,7 +785,7 @@ def finish(mask, filled, dark, label, area, runs, rows, steps):  # type: ignore[
     """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows."""
     if label >= 0:
         paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
-    if area > 1:
+    if area > 0:
         remove_small_regions(mask, dark, filled, area, runs, rows, steps)
     if label > 0:
         paint(dark.reshape(-1), label, mask.reshape(-1), filled)
