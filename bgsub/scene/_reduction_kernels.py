@@ -12,10 +12,7 @@ from bgsub.tracking._kernels import any_set
 REACH = 1  # radius in reduced pixels
 _WINDOW = 2 * REACH + 1
 _COUNT = _WINDOW * _WINDOW
-_MIDDLE, _SIDES = (
-    _COUNT // 2,
-    tuple(n for n in range(_COUNT) if abs(n // _WINDOW - REACH) + abs(n % _WINDOW - REACH) == 1),
-)
+_MIDDLE, _SIDES = 4, (1, 3, 5, 7)  # of the places in a window, in reading order
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
 _PLACE = np.float32(0.7)  # weight of the place against that of the colour
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1

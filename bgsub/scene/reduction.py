@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _reduction_kernels
 from bgsub.scene._reduction_kernels import REACH, SPREAD
-from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, lanes_of, plain
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
 from bgsub.separation import BACKGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
@@ -39,7 +40,7 @@ class Reduction:
         (self._rows, row_taper), (self._columns, column_taper) = _places(height, h), _places(width, w)
         self._places = self._rows, self._columns, row_taper, column_taper
         self._scales = np.float32(full.scale), np.float32(1 / self.frames.pixels_full)
-        self._lanes = lanes_of(np.empty(full.cube, np.uint8))
+        self._lanes = constant(full.channels)
         self._bands = bands_for(height * width, _WORK, threads)
         self._colours = np.empty((self._bands, 3, MAX_CHANNELS), np.float32)
         self._detail, self._strip = np.empty(full.cube, plain(np.empty(0, full.dtype)).dtype), -1
@@ -50,7 +51,7 @@ class Reduction:
 
     def _reduce(self, image: np.ndarray, out: np.ndarray) -> np.ndarray:
         for half in self._halves:
-            image = _resized(image, half)
+            image = _resized(image, half if half.dtype == image.dtype else np.empty(half.shape, image.dtype))
         return _resized(image, out)
 
     def reduce_known(self, known: np.ndarray) -> np.ndarray:
@@ -111,12 +112,12 @@ class Reduction:
 
     def state(self) -> State:
         """Return the detail of the background, copied."""
-        return {"detail": copied(self._detail), "strip": np.array([float(self._strip)])}
+        return {"detail": copied(self._detail), "strip": np.array([self._strip + 1.0])}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self._detail[...] = array_of(state, "detail", self._detail.shape, self._detail.dtype.name)
-        self._strip = int(numbers_of(state, "strip", 1)[0]) % _STRIPS
+        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_STRIPS + 1) - 1
 
 
 def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -191,15 +191,18 @@ def test_known_foreground_is_shown_and_not_learned():
     assert not result.mask.any()
 
 
-@pytest.mark.parametrize(("dtype", "channels"), [("u1", 3), ("u1", 1), ("f4", 3), ("u2", 1)])
-def test_background_has_the_detail_of_full_size_frames(dtype, channels):
+@pytest.mark.parametrize(
+    ("dtype", "channels", "scale"),
+    [("u1", 3, 0.5), ("u1", 1, 0.3), ("f4", 3, 0.5), ("u2", 1, 0.3), ("f8", 3, 0.3), ("f2", 1, 0.3)],
+)
+def test_background_has_the_detail_of_full_size_frames(dtype, channels, scale):
     rng, dtype = np.random.default_rng(4), np.dtype(dtype)
     full = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
     fine = rng.uniform(0.3, 0.6, (96, 128, channels))
-    subtractor = BackgroundSubtractor(**QUICK, stabilise=False)
-    for i in range(40):
+    subtractor = BackgroundSubtractor(**{**QUICK, "scale": scale}, stabilise=False)
+    for i in range(75):
         frame = fine.copy()
-        frame[30:60, 3 * i : 3 * i + 20] = 0.95
+        frame[30:60, 3 * max(i - 15, 0) : 3 * (i - 15) + 20 if i >= 15 else 0] = 0.95
         subtractor.apply((full * frame).astype(dtype))
     for i in range(2):
         seen = fine.copy()
