@@ -106,6 +106,9 @@ class MethodParameter(click.ParamType):
             raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
 
 
+_METAVARS: dict[type, tuple[str, ...]] = {int: ("N",), float: ("X",), bool: ("true|false",), str: ()}
+
+
 def _method_options() -> Iterator[Option]:
     """Yield an option for every parameter in the order of the table."""
     american = {british: name for name, british in SPELLINGS.items()}
@@ -117,14 +120,14 @@ def _method_options() -> Iterator[Option]:
             group=_GROUPS.get(name, METHOD),
             of_method=True,
             type=MethodParameter(parameter),
-            metavar="|".join(parameter.choices) or {int: "N", float: "X", bool: "true|false"}[parameter.kind],
+            metavar="|".join([*_METAVARS[parameter.kind], *parameter.choices]),
             help=_help(parameter),
         )
 
 
 def _help(parameter: Parameter) -> str:
     notes = [f"{parameter.symbol} in the paper"] if parameter.symbol else []
-    if not parameter.choices:  # the metavar lists them
+    if parameter.kind is not str:  # the metavar lists words
         notes.append(parameter.allowed.removesuffix(" or None"))
     if parameter.default is not None:
         default = parameter.default
