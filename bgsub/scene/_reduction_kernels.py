@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import allocating_kernel, kernel, part
+from bgsub.numerics.jit import kernel, part
 from bgsub.scene._frame_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
 REACH = 1  # radius in reduced pixels
 _WINDOW = 2 * REACH + 1
-_COUNT = _WINDOW * _WINDOW
-_MIDDLE, _SIDES = 4, (1, 3, 5, 7)  # of the places in a window, in reading order
+COUNT = _WINDOW * _WINDOW
+_MIDDLE, SIDES = 4, (1, 3, 5, 7)  # of the places in a window, in reading order
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
 _PLACE = np.float32(0.7)  # weight of the place against that of the colour
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
@@ -21,23 +21,21 @@ _PIECE, _MARGIN = 64, 3  # pixels: detail is copied in pieces of rows, at this d
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
-@allocating_kernel
+@kernel
 def enlarge(  # type: ignore[no-untyped-def]
     begin, end, lanes, frame, frame_scale, small, picture, small_scale, mask, rows, columns, row_taper, column_taper,
-    out, colours,
+    out, colours, weights, places, edges,
 ):  # fmt: skip
     """Write the full-size mask, `out` (H, W), of the reduced rows `begin` to `end`.
 
     `frame` (H, W, c); `small`, `picture` (h, w, c): reduced frame and background; `mask` (h, w); `rows` (h + 1,),
     `columns` (w + 1,): first full-size lines; `row_taper` (H, 3), `column_taper` (W, 3): weights of reduced lines;
-    `colours` (3, c) float32 is work.
+    `colours` (3, c), `weights` (2, 4) float32, `places` (9,) uint64 and `edges` (CHUNK,) uint8 are work.
     """
     # an edge pixel is foreground if 0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0: share g of foreground around it,
     # joint distances b and f from the nearer colour of the background and from the colour of the foreground
     h, w = mask.shape
     images = mask.reshape(-1), frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
-    places, weights = np.empty(_COUNT, np.uint64), np.empty((2, len(_SIDES)), np.float32)
-    edges = np.empty(CHUNK, np.uint8)
     for i in range(begin, end):
         above, here, below = mask[max(i - 1, 0)], mask[i], mask[min(i + 1, h - 1)]
         spread(here, columns, out, rows[i], rows[i + 1])
@@ -52,7 +50,7 @@ def enlarge(  # type: ignore[no-untyped-def]
                 edges[b - a - 1] |= here[b - 1] ^ here[b]
             for j in range(a, b):
                 if edges[j - a] != 0:
-                    for n in range(_COUNT):
+                    for n in range(COUNT):
                         row, column = i + n // _WINDOW - REACH, j + n % _WINDOW - REACH
                         places[n] = w * min(max(row, 0), h - 1) + min(max(column, 0), w - 1)
                     block = rows[i], rows[i + 1], columns[j], columns[j + 1]
@@ -111,8 +109,8 @@ def gather_colours(lanes, x, l, scale, labels, places, weights, colours):  # typ
     # rows: background; foreground, weighted by the squared residual, as mixed pixels differ least; others, against it.
     # Diagonal neighbours make no difference.
     inside, outside = _ZERO, _ZERO
-    for side in range(len(_SIDES)):
-        place, d2 = places[_SIDES[side]], _ZERO
+    for side in range(len(SIDES)):
+        place, d2 = places[SIDES[side]], _ZERO
         for c in range(len(lanes)):
             k = place * np.uint64(len(lanes)) + np.uint64(c)
             d = scale * (np.float32(x[k]) - np.float32(l[k]))
@@ -126,8 +124,8 @@ def gather_colours(lanes, x, l, scale, labels, places, weights, colours):  # typ
         return False
     for c in range(len(lanes)):
         foreground, others = _ZERO, _ZERO
-        for side in range(len(_SIDES)):
-            value = np.float32(x[places[_SIDES[side]] * np.uint64(len(lanes)) + np.uint64(c)])
+        for side in range(len(SIDES)):
+            value = np.float32(x[places[SIDES[side]] * np.uint64(len(lanes)) + np.uint64(c)])
             foreground += weights[0, side] * value
             others += weights[1, side] * value
         colours[0, c] = scale * np.float32(l[places[_MIDDLE] * np.uint64(len(lanes)) + np.uint64(c)])

@@ -25,7 +25,7 @@ from bgsub.parameters import (
     check_live,
     takes,
 )
-from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory, scale_of
+from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory, plain, scale_of
 from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
 from bgsub.scene.kernel_warmup import prepare
@@ -361,7 +361,7 @@ class BackgroundSubtractor(OpenCVNames):
             out[...] = result.mask
         else:
             assert self.format is not None
-            frame = self.format.to_seen(frame)
+            frame = plain(self.format.to_seen(frame))
             self._reduction.enlarge(result.mask, frame, result.pixels, result.picture(), out)
         if known is not None:
             out[np.asarray(known) != 0] = FOREGROUND
