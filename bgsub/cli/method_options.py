@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
 from bgsub.cli.logs import logger
-from bgsub.cli.options import check_file, file_option
+from bgsub.cli.options import check_file, file_option, number_of
 from bgsub.cli.setting_sources import called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, did_you_mean
@@ -34,7 +34,7 @@ HIDDEN = (
     *("surrogate", "mu", "p", "metric", "line_search", "gradient_carry", "subset", "random_state"),
 )
 
-_TRUTH = {"true": True, "false": False}
+_TRUTH = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
 _GROUPS = {
     **dict.fromkeys(table_of(SubspaceParameters), SUBSPACE),
     **dict.fromkeys(("shadows", "light", "stabilise", "ghosts", "absorb_after"), SCENE),
@@ -89,14 +89,18 @@ class MethodParameter(click.ParamType):
         self.parameter = parameter
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        words = self.parameter.choices or (tuple(_TRUTH) if self.parameter.kind is bool else ())
+        words = self.parameter.choices or (("true", "false") if self.parameter.kind is bool else ())
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
         with suppress(ValueError):  # the check below says what is allowed
             truth = self.parameter.kind is bool or self.parameter.of_bool
-            value = _TRUTH.get(value, value) if truth else self.parameter.kind(value)
+            if truth:
+                value = value if value in self.parameter.choices else _TRUTH.get(value, value)
+            else:
+                is_share = self.parameter.kind is float and (self.parameter.low, self.parameter.high) == (0, 1)
+                value = number_of(value) if is_share and isinstance(value, str) else self.parameter.kind(value)
         assert param is not None
         try:
             return self.parameter.check(called(ctx, param), value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,29 @@ option = partial(click.option, cls=Option)
 flag = partial(option, is_flag=True)
 file_option = partial(option, type=PATH, metavar="FILE")
 seconds = partial(option, type=click.FloatRange(0), metavar="SECONDS")
+
+
+def number_of(text: str) -> float:
+    """Return the number in a text such as ``0.05`` or ``5%``; ValueError if it is none."""
+    return float(text.rstrip()[:-1]) / 100 if text.rstrip().endswith("%") else float(text)
+
+
+def parse_shares(value: str | Sequence[str] | float) -> dict[str, Any]:
+    """Return the fields of `MotionRules` for shares such as ``0.01``, ``1%`` and ``gate=2%``; or ParameterError."""
+    fields: dict[str, Any] = {}
+    for text in map(str, value if isinstance(value, (list, tuple)) else [value]):
+        region, _, share = text.rpartition("=")
+        try:
+            number = number_of(share)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number <= 1:
+            raise ParameterError(f"takes a share from 0 to 1 or in percent, or REGION=SHARE, got '{text}'")
+        if region.strip():
+            fields.setdefault("region_shares", {})[region.strip()] = number
+        else:
+            fields["min_share"] = number
+    return fields
 
 
 def count(*names: str, group: str, least: int, default: int, text: str, most: int | None = None) -> Decorator:

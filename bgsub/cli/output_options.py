@@ -22,6 +22,7 @@ from bgsub.cli.options import (
     on_error_option,
     online_option,
     option,
+    parse_shares,
     rate_option,
     seconds,
     source_options,
@@ -32,7 +33,7 @@ from bgsub.jobs.job import Job
 from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
 from bgsub.video.regions import Regions
 
-_MOTION = {"motion_threshold": "min_share", "min_event_length": "min_duration", "event_gap": "max_gap"}
+_MOTION = {"min_event_length": "min_duration", "event_gap": "max_gap"}
 #: Fields of `MotionRules` and `ClipRules` by option.
 _RECORDING = {"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"}
 
@@ -48,9 +49,9 @@ def _check_motion(options: Mapping[str, Any]) -> None:
     _check_commands(options.get("on_event", ()), [name for name, folder in folders.items() if folder is None])
     for names, is_allowed, needed in (
         (_RECORDING, options["record"], "--record"),
-        (_MOTION, reacts_to_motion(options), "--record, --on-event, --webhook or --snapshots"),
+        (("motion_threshold", *_MOTION), reacts_to_motion(options), "--record, --on-event, --webhook or --snapshots"),
     ):
-        used = [name for name in names if options[name] is not None]
+        used = [name for name in names if options[name] not in (None, {})]
         if used and not is_allowed:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
 
@@ -89,9 +90,11 @@ record_options = combine(
     option(
         "--motion-threshold",
         group=CLIPS,
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help="Foreground share of the frame that counts as motion, after the start frames.  [default: 0.002]",
+        multiple=True,
+        callback=converted(parse_shares),
+        metavar="[REGION=]SHARE",
+        help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%; with --roi, of a "
+        "region, and for each region by name: gate=2%. Can be repeated.  [default: 0.2%]",
     ),
     _of_clips("--min-event-length", help="Minimum length of motion.  [default: 0.3]"),
     _of_clips("--event-gap", help="Motion that returns within this time belongs to the same event.  [default: 3]"),
@@ -194,4 +197,5 @@ def make_job(source: str | tuple[str, ...], output: Path | None, options: Mappin
         views = ["mask"]
     fields_of_job: dict[str, Any] = {field.name: options[field.name] for field in fields(Job) if field.name in options}
     fields_of_job |= {"source": source, "output": output or Path(), "save": views or (), "parameters": given(options)}
-    return Job(**fields_of_job, motion=_values(options, _MOTION), recording=_values(options, _RECORDING))
+    motion = {**options["motion_threshold"], **_values(options, _MOTION)}
+    return Job(**fields_of_job, motion=motion, recording=_values(options, _RECORDING))

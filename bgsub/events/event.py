@@ -66,7 +66,7 @@ class Event:
     ----------
     kind : str
         "object", "motion", or an event of the whole frame such as `bgsub.FrameEvent`. Events of the whole frame have
-        only frames and times; motion events also have the peak area and frame.
+        only frames and times; motion events also have the peak and the regions.
     id : int
         ID of an object or number of a motion event, from 1; 0 otherwise.
     start_frame, end_frame : int
@@ -78,7 +78,7 @@ class Event:
     peak_area, peak_frame : int
         Largest area in pixels (of motion: all foreground), and the first frame with it.
     peak_box : (int, int, int, int)
-        Left, top, width, height in this frame.
+        Left, top, width, height in this frame; of motion: those of the largest connected part.
     step : int
         Number of frames per point of the track; see `ObjectLinker`.
     boxes : list of (int, int, int, int, int)
@@ -88,7 +88,7 @@ class Event:
     areas : list of int
         Track: number of pixels.
     regions : list of str
-        Regions visited, in the order of the first visit.
+        Regions visited, or in which motion was, in the order of the first visit.
     clip : str or None
         Path of the clip of a motion event, set when the file is complete; the first one of several. None without
         a recorder.
@@ -121,7 +121,7 @@ class Motion(NamedTuple):
 
     begun: list[Event]  # the event that has become certain with this frame
     ended: list[Event]  # the event that has ended, because the gap after it is too long
-    share: float  # of the frame that is foreground, in [0, 1]
+    share: float  # of the frame, or of the fullest region, that is foreground, in [0, 1]
     moving: bool  # whether the frame shows motion
     since: float | None  # start of the current motion, which may still be too short for an event
     until: float | None  # last frame with motion of the event that lasts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from bgsub.events._state import dump, load
 from bgsub.events.event import Event, FrameCount, ObjectInFrame, Step
 from bgsub.events.linking import LinkerState, ObjectLinker
-from bgsub.events.motion import MotionEvents, MotionRules
+from bgsub.events.motion import FRAME, Cover, MotionEvents, MotionRules
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.regions import Regions, bounding_box
 from bgsub.video.sources.base import Frame
@@ -51,15 +52,26 @@ class RegionCounter:
         self._masks: dict[str, tuple[tuple[slice, slice], np.ndarray, int]] = {}
         self.state = Counts({name: RegionCount() for name in self.names})
 
-    def step(self, step: Step) -> None:
-        """Add a frame."""
+    def covers(self, mask: np.ndarray) -> dict[str, Cover]:
+        """Return the foreground of a mask, (h, w) uint8, in each region, or in the whole frame without regions."""
+        if self._regions is None:
+            pixels = int(np.count_nonzero(mask == FOREGROUND))
+            return {FRAME: Cover(pixels, pixels / max(mask.size, 1))}
+        if not self._masks:
+            self._masks = {name: _cut(inside) for name, inside in self._regions.masks(mask.shape).items()}
+        found = {}
+        for name, (box, inside, area) in self._masks.items():
+            pixels = int(np.count_nonzero((mask[box] == FOREGROUND) & inside))
+            found[name] = Cover(pixels, pixels / area)
+        return found
+
+    def step(self, step: Step, covers: Mapping[str, Cover]) -> None:
+        """Add a frame with its `covers`."""
         state = self.state
         if self._regions is None:
             return
-        if not self._masks:
-            self._masks = {name: _cut(inside) for name, inside in self._regions.masks(step.mask.shape).items()}
-        for name, (box, inside, area) in self._masks.items():
-            state.regions[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area
+        for name, cover in covers.items():
+            state.regions[name].share += cover.share
         state.frames += 1
         state.timed |= step.time is not None
         state.waiting.append(FrameCount(step.frame, step.clock, step.gap, step.interval))
@@ -122,7 +134,7 @@ class EventFeed:
     Parameters
     ----------
     linker : ObjectLinker
-        Tracks the objects.
+        Tracks the objects. If it has regions, motion is looked for in these.
     rules : MotionRules, optional
         Rules of motion events.
     follow : bool
@@ -148,7 +160,9 @@ class EventFeed:
     def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:
         self._linker, self.follow = linker, follow
         self.regions = RegionCounter(linker.regions)
-        self._motion = MotionEvents(rules or MotionRules())
+        rules = rules or MotionRules()
+        rules.check_regions(self.regions.names)
+        self._motion = MotionEvents(rules)
         self._whole: Event | None = None  # event of the whole frame that lasts
         self._newest: tuple[Frame, Step] | None = None
         self._shown: dict[str, float] = {}  # until which second the name of an event is shown
@@ -177,14 +191,15 @@ class EventFeed:
         known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
         begun, ended = self._whole_frame(frame.index, time, separation.event)
-        motion = self._motion.update(frame.index, time, linker.clock, separation)
+        covers = self.regions.covers(separation.mask)
+        motion = self._motion.update(frame.index, time, linker.clock, separation, covers)
         moment = (frame.index, time, linker.clock, linker.gap, linker.state.interval)
         started = [one for one in objects if one.id > known and one.frame == frame.index]
         finished = [*ended, *linker.take_finished()]
         settled = frame.index + 1 if linker.settled is None else linker.settled
         recent = self._recent(linker.clock)
         step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent)
-        self.regions.step(step)
+        self.regions.step(step, covers)
         self._newest = (frame, step)
         return step
 

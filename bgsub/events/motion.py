@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from bgsub.errors import ParameterError
-from bgsub.events.event import Event, EventKind, Motion
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, did_you_mean
+from bgsub.events.event import Box, Event, EventKind, Motion
 from bgsub.separation import FOREGROUND, Separation
+
+#: Name of the whole frame where there are no regions.
+FRAME = ""
 
 # Times this close, in seconds, are equal: most are rounded multiples of the time between two frames.
 CLOSE = 1e-6
@@ -24,13 +30,15 @@ class MotionRules:
     Attributes
     ----------
     min_share : float
-        Smallest share of the frame, in [0, 1], that must be foreground.
+        Smallest share of the frame, in [0, 1], that must be foreground; with regions, of at least one region.
     min_area : int, optional
         The same in pixels, instead of `min_share`.
     min_duration : float
         Seconds in which every frame must show motion.
     max_gap : float
         Seconds without motion that do not end an event.
+    region_shares : mapping of str to float
+        `min_share` of single regions by name.
 
     Raises
     ------
@@ -40,29 +48,49 @@ class MotionRules:
     Examples
     --------
     >>> from bgsub.events import MotionRules
-    >>> MotionRules(min_share=0.01, max_gap=5)
-    MotionRules(min_share=0.01, min_area=None, min_duration=0.3, max_gap=5)
+    >>> MotionRules(min_share=0.01, max_gap=5, region_shares={"gate": 0.05}).least_share("gate")
+    0.05
     """
 
     min_share: float = 0.002
     min_area: int | None = None
     min_duration: float = 0.3
     max_gap: float = 3.0
+    region_shares: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_seconds(min_duration=self.min_duration, max_gap=self.max_gap)
-        if not 0 <= self.min_share <= 1:
-            raise ParameterError(f"min_share must lie in [0, 1], got {self.min_share!r}")
+        for share in (self.min_share, *self.region_shares.values()):
+            if not 0 <= share <= 1:
+                raise ParameterError(f"min_share must lie in [0, 1], got {share!r}")
         if self.min_area is not None and self.min_area < 0:
             raise ParameterError(f"min_area must be a number of pixels, 0 or more, got {self.min_area!r}")
 
-    def is_motion(self, separation: Separation, share: float) -> bool:
-        """Whether a frame with this foreground share, in [0, 1], shows motion; never while the model starts."""
+    def check_regions(self, names: Collection[str]) -> None:
+        """Raise ParameterError if `region_shares` has a region that is not among `names`."""
+        for name in self.region_shares:
+            if name not in names:
+                came = f"{name!r}{did_you_mean(name, list(names))}"
+                raise ParameterError(f"a motion threshold is for a region: {', '.join(names) or 'none'}; got {came}")
+
+    def least_share(self, region: str) -> float:
+        """Return the smallest share of a region that counts as motion."""
+        return self.region_shares.get(region, self.min_share)
+
+    def moving(self, separation: Separation, covers: Mapping[str, Cover]) -> list[str]:
+        """Return the regions that show motion by their names; none while the model starts."""
         if separation.phase != "tracking" or separation.event is not None:
-            return False
+            return []
         if self.min_area is not None:
-            return share > 0 and share * separation.mask.size >= self.min_area
-        return share > 0 and share >= self.min_share
+            return [name for name, cover in covers.items() if cover.pixels >= max(self.min_area, 1)]
+        return [name for name, cover in covers.items() if cover.pixels and cover.share >= self.least_share(name)]
+
+
+class Cover(NamedTuple):
+    """The foreground in a region or in the whole frame."""
+
+    pixels: int
+    share: float  # of the region, in [0, 1]
 
 
 def check_seconds(**values: float) -> None:
@@ -88,11 +116,14 @@ class MotionEvents:
         """The event that lasts."""
         return self.current if self.current is not None and self.current.id else None
 
-    def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Motion:
-        """Process the next frame, at `clock` seconds."""
-        area = int(np.count_nonzero(separation.mask == FOREGROUND))
-        share = area / max(separation.mask.size, 1)
-        moving = self.rules.is_motion(separation, share)
+    def update(
+        self, frame: int, time: float | None, clock: float, separation: Separation, covers: Mapping[str, Cover]
+    ) -> Motion:
+        """Process the next frame, at `clock` seconds; `covers` are those of the regions, or that of `FRAME`."""
+        places = self.rules.moving(separation, covers)
+        moving = bool(places)
+        area = covers[FRAME].pixels if FRAME in covers else int(np.count_nonzero(separation.mask == FOREGROUND))
+        share = max(covers[name].share for name in places or covers)
         steady = moving and self.last == self.previous  # without a frame without motion between
         over = clock - self.last > max(self.rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE
         ended, begun = self.finish() if over else [], []
@@ -106,6 +137,8 @@ class MotionEvents:
             event.frames += 1
             if area > event.peak_area:
                 event.peak_area, event.peak_frame = area, frame
+                event.peak_box = _largest_box(separation)
+            event.regions += [name for name in places if name not in (FRAME, *event.regions)]
             if not event.id and clock - self.since >= self.rules.min_duration - CLOSE:
                 self.count += 1
                 event.id, begun = self.count, [event]
@@ -121,3 +154,10 @@ class MotionEvents:
             return []
         event, self.current = self.lasting, None
         return [event]
+
+
+def _largest_box(separation: Separation) -> Box:
+    """Return the box of the largest connected part of the foreground."""
+    boxes = cv2.connectedComponentsWithStats(np.equal(separation.mask, FOREGROUND).view(np.uint8))[2][1:]
+    x, y, w, h = max(boxes.tolist(), key=lambda box: box[4])[:4]
+    return x, y, w, h

@@ -308,7 +308,9 @@ class RecorderSink(Sink):
         add_to_list(self.folder)
         if not self.clips and self._most:
             logger.warning(
-                "no clip: at most %.2g %% of a frame was foreground, less than the motion threshold", 100 * self._most
+                "no clip: at most %.2g %% of %s was foreground, less than the motion threshold",
+                100 * self._most,
+                "a region" if self._feed.regions.names else "a frame",
             )
 
     def abort(self) -> None:

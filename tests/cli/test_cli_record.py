@@ -151,7 +151,7 @@ def test_wrong_options(cli, here, plain):
         (("--record", "c", "--resume"), "clips of motion cannot be resumed"),
         (("--record", "c", "--post-roll", "-1"), "Invalid value for '--post-roll'"),
         (("--record", "c", "--max-clip-length", "0"), "Invalid value for '--max-clip-length'"),
-        (("--record", "c", "--motion-threshold", "2"), "Invalid value for '--motion-threshold'"),
+        (("--record", "c", "--motion-threshold", "2"), "--motion-threshold: takes a share from 0 to 1 or in percent"),
         (("--record", "file/below"), "cannot write into folder 'file/below': "),
         ((small, "--record", "c"), f"files in a row need frames of one size: video '{small}' has 64x48"),
     ):

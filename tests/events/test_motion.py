@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from event_scenes import frame_of, mask_of, separated
 
+from bgsub.errors import ParameterError
 from bgsub.events import EventFeed, MotionRules, ObjectLinker
+from bgsub.video.regions import Regions
 
 RATE = 10.0
 
@@ -78,3 +80,44 @@ def test_motion_does_not_depend_on_tracking():
     feeds = [feed_of(), feed_of(follow=False)]
     assert len({repr(list(steps(feed, [*AREAS, *[50] * 6]))) for feed in feeds}) == 1
     assert [len(feed.finish()) for feed in feeds] == [1, 0]
+
+
+def in_regions(rules, boxes, texts=("gate=0,0,10,10", "street=0,20,100%,10")):
+    """Return the motion of 10 frames with boxes."""
+    feed = EventFeed(ObjectLinker(RATE, regions=Regions(texts)), MotionRules(min_duration=0.1, **rules), follow=False)
+    shown = replace(separated(mask_of(boxes)), phase="tracking")
+    return [feed.step(frame_of(index, RATE), shown).motion for index in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "boxes", "moving"),
+    [
+        ({"min_share": 0.2}, [(0, 0, 5, 5)], ["gate"]),  # 25 % of the gate, 0.5 % of the frame
+        ({"min_share": 0.2}, [(40, 20, 5, 5)], []),  # 2.6 % of the street
+        ({"min_share": 0.2, "region_shares": {"street": 0.02}}, [(40, 20, 5, 5)], ["street"]),
+        ({"min_share": 0.2, "region_shares": {"gate": 0.3}}, [(0, 0, 5, 5)], []),
+        ({"min_share": 0.02}, [(0, 0, 5, 5), (40, 20, 5, 5)], ["gate", "street"]),
+        ({"min_share": 0.0}, [(40, 40, 20, 5)], []),  # outside of both
+        ({"min_area": 20}, [(0, 0, 5, 5)], ["gate"]),
+        ({"min_area": 26}, [(0, 0, 5, 5)], []),
+    ],
+)
+def test_motion_is_a_share_of_each_region(rules, boxes, moving):
+    last = in_regions(rules, boxes)[-1]
+    assert last.moving == bool(moving)
+    assert ([] if last.lasting is None else last.lasting.regions) == moving
+
+
+def test_the_box_of_motion_is_that_of_its_largest_part():
+    (event,) = (motion.begun[0] for motion in in_regions({}, [(0, 0, 5, 5), (40, 20, 9, 6)]) if motion.begun)
+    assert event.peak_box == (40, 20, 9, 6)
+    assert event.peak_area == 25 + 54
+
+
+def test_thresholds_of_unknown_regions():
+    with pytest.raises(ParameterError, match="for a region: gate; got 'gat'; did you mean 'gate'"):
+        in_regions({"region_shares": {"gat": 0.1}}, [], ("gate=0,0,10,10",))
+    with pytest.raises(ParameterError, match="for a region: none; got 'gate'"):
+        EventFeed(ObjectLinker(RATE), MotionRules(region_shares={"gate": 0.1}))
+    with pytest.raises(ParameterError, match=r"min_share must lie in \[0, 1\], got 2"):
+        MotionRules(region_shares={"gate": 2})

@@ -72,7 +72,7 @@ class Highlights:
             image = to_bgr8(separation.frame)
             self.current.picture = shrunk(image, THUMBNAIL).copy()
             self.current.scale = self.current.picture.shape[1] / image.shape[1]
-            self.current.share = step.motion.share
+            self.current.share = event.peak_area / separation.mask.size
         current = self.current
         for one in step.objects:
             if not event.start_frame <= one.frame <= event.end_frame:
