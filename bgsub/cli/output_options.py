@@ -45,13 +45,18 @@ def reacts_to_motion(options: Mapping[str, Any]) -> bool:
 
 def _check_motion(options: Mapping[str, Any]) -> None:
     """Raise ParameterError for options of motion without an output that needs them."""
+    lists = options.get("list_motion", False)
     folders = {"snapshot": options.get("snapshots"), "clip": options["record"]}
     _check_commands(options.get("on_event", ()), [name for name, folder in folders.items() if folder is None])
     for names, is_allowed, needed in (
         (_RECORDING, options["record"], "--record"),
-        (("motion_threshold", *_MOTION), reacts_to_motion(options), "--record, --on-event, --webhook or --snapshots"),
+        (
+            ("motion_threshold", *_MOTION, "max_events"),
+            lists or reacts_to_motion(options),
+            "--record, --on-event, --webhook or --snapshots",
+        ),
     ):
-        used = [name for name in names if options[name] not in (None, {})]
+        used = [name for name in names if options.get(name) not in (None, {})]
         if used and not is_allowed:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
 
@@ -79,6 +84,7 @@ def _check_addresses(texts: tuple[str, ...]) -> None:
 
 _of_clips = partial(seconds, group=CLIPS)
 _folder = partial(option, type=FOLDER, metavar="FOLDER")
+snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder.")
 _of_notifications = partial(option, group=NOTIFICATIONS, multiple=True)
 record_options = combine(
     _folder(
@@ -108,6 +114,9 @@ record_options = combine(
 )
 
 
+max_events_option = option(
+    "--max-events", group=CLIPS, type=click.IntRange(1), metavar="N", help="Stop after so many motion events."
+)
 #: Motion, clips and notifications.
 motion_options = combine(
     record_options,
@@ -126,7 +135,7 @@ motion_options = combine(
         hide_input=True,
         help="Send that JSON to this address when motion or another event begins and ends. Can be repeated.",
     ),
-    _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder."),
+    snapshots_option,
 )
 
 
@@ -159,15 +168,8 @@ name_option = option(
 )
 _of_events = partial(option, group=EVENTS)
 _region = partial(_of_events, multiple=True, callback=checked(Regions))
-#: The values: `event_formats` is a list of str, `roi` and `privacy` are tuples of str.
-event_options = combine(
-    _of_events(
-        "--event-formats",
-        default="",
-        callback=names_from(tuple(EVENT_FORMATS)),
-        metavar="FORMAT,...",
-        help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page).",
-    ),
+#: The values are tuples of str.
+region_options = combine(
     _region(
         "--roi",
         metavar="[NAME=]REGION",
@@ -181,6 +183,18 @@ event_options = combine(
     ),
 )
 
+#: The value `event_formats` is a list of str.
+event_options = combine(
+    _of_events(
+        "--event-formats",
+        default="",
+        callback=names_from(tuple(EVENT_FORMATS)),
+        metavar="FORMAT,...",
+        help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page).",
+    ),
+    region_options,
+)
+
 #: Names, source, events and models.
 common_options = combine(
     name_option, source_options, event_options, on_error_option, rate_option, model_option, online_option
@@ -192,7 +206,7 @@ job_options = combine(save_option, boxes_option, common_options)
 def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:
     """Return the job of the options; by default it writes masks, unless it has no output folder or records clips."""
     _check_motion(options)
-    views = options["views"]
+    views = options.get("views")
     if views is None and output is not None and options["record"] is None:
         views = ["mask"]
     fields_of_job: dict[str, Any] = {field.name: options[field.name] for field in fields(Job) if field.name in options}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,6 +44,7 @@ class RunReporter:
     is_one_of_many: bool = False  # then without progress and summary
     duration: Timecode | None = None
     observer: OnlineScorer | None = None  # gets every frame after the outputs
+    csv: Path | None = None  # file of the motion events
     _limited: set[str] = field(default_factory=set)  # names of the sources that the duration ended
 
     def watch(self, controls: Controls) -> Watch:
@@ -89,7 +91,14 @@ class RunReporter:
         return (frames if self.duration.frame is not None else seconds) >= self.duration.amount
 
     def report(self, result: JobResult) -> None:
-        """Print the summary of a run."""
+        """Print the motion events and the summary of a run; write the file of the events."""
+        if result.motion is not None:
+            from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - few runs list motion
+
+            if self.csv is not None:
+                write_motion(self.csv, result.motion)
+            if result.motion and not Reporting.of().json:
+                click.echo(motion_table(result.motion))
         scores = {} if self.observer is None else self.observer.scores()
         sentence = summarise(result, result.name in self._limited)
         show_result({**result.as_dict(), **scores}, sentence, is_silent=self.is_one_of_many)
@@ -125,9 +134,9 @@ def run_pipeline(
     return _reported(partial(execute, source, subtractor, sinks, **options), reporter)
 
 
-def run_job(job: Job) -> None:
+def run_job(job: Job, reporter: RunReporter | None = None) -> None:
     """Do a job with a progress bar and print the summary; StoppedError as `check_whole`."""
-    controls, reporter = Controls(), RunReporter()
+    controls, reporter = Controls(), reporter or RunReporter()
     result = _reported(partial(jobs.run_job, job, watch=reporter.watch(controls), controls=controls), reporter)
     from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it imports NumPy
 
@@ -166,7 +175,9 @@ def summarise(result: JobResult, limited: bool = False) -> str:
     if result.already_done:
         return f"{result.name}: done already, {', '.join(map(str, result.outputs))}"
     words = [_frames(result), *_remarks(result)]
-    if summary.stopped not in ("end", "broken") and not limited:
+    if summary.stopped == "limit":
+        words.append("stopped there")
+    elif summary.stopped not in ("end", "broken") and not limited:
         words.append(stopped_by(summary.stopped))
     if summary.stopped == "end" and result.live:
         words.append("the camera stopped sending")
@@ -196,8 +207,10 @@ def _remarks(result: JobResult) -> Iterator[str]:
         yield "video shorter than the start phase, all masks are provisional"
     for event, number in statistics.events.items():
         yield counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
+    if result.motion is not None:
+        yield counted(len(result.motion), "motion event") if result.motion else "no motion"
     if result.clips is not None:
-        yield counted(result.clips, "clip") if result.clips else "no motion, no clip"
+        yield counted(result.clips, "clip") if result.clips else "no clip"
     if summary.dropped:
         yield f"{counted(summary.dropped, 'frame')} dropped"
     if result.notifications.delivered:

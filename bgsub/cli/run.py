@@ -1,4 +1,4 @@
-"""``bgsub run`` and ``bgsub track``: a video, an image sequence or a stream to files."""
+"""``bgsub run``, ``track`` and ``scan``: a video, an image sequence or a stream to files or to a list of motion."""
 
 from __future__ import annotations
 
@@ -7,22 +7,38 @@ from typing import Any
 
 import click
 
-from bgsub.cli.help import RUNNING, Example
+from bgsub.cli.help import OUTPUT, RUNNING, Example
 from bgsub.cli.logs import json_option
-from bgsub.cli.method_options import MethodCommand, save_model_option
+from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.options import (
     SOURCE,
     Decorator,
+    check_file,
     check_no_file,
     combine,
+    file_option,
     flag,
+    on_error_option,
+    online_option,
     option,
     output_option,
     overwrite_option,
+    rate_option,
     reconnect_option,
+    source_options,
 )
-from bgsub.cli.output_options import common_options, job_options, make_job, motion_options, reacts_to_motion
-from bgsub.cli.pipeline import run_job
+from bgsub.cli.output_options import (
+    common_options,
+    job_options,
+    make_job,
+    max_events_option,
+    motion_options,
+    reacts_to_motion,
+    record_options,
+    region_options,
+    snapshots_option,
+)
+from bgsub.cli.pipeline import RunReporter, run_job
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
@@ -41,6 +57,7 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
         ),
         options,
         motion_options,
+        max_events_option,
         reconnect_option,
         save_model_option,
         flag(
@@ -56,7 +73,7 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
 
 def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     source = sources[0] if len(sources) == 1 else sources
-    job = make_job(source, output, options)
+    job = make_job(source, output, {**options, "list_motion": options["record"] is not None})
     if output is None and (not reacts_to_motion(options) or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
@@ -117,3 +134,47 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
     start phase are ignored. Frames count from 0. --event-formats selects the files.
     """
     _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)
+
+
+@click.command(
+    cls=MethodCommand,
+    short_help="List the motion in a video.",
+    common=(
+        *("motion-threshold", "min-event-length", "event-gap", "roi", "start", "duration", "every", "max-events"),
+        *("csv", "json", "record", "snapshots", "threshold", "min-area", "scale"),
+    ),
+    examples=(
+        Example("bgsub scan video.mp4", "A table of the motion; nothing is written"),
+        Example("bgsub scan cam-*.mp4 --roi gate=10%,20%,30%,50% --motion-threshold 5%", "At a gate, in several files"),
+        Example("bgsub scan video.mp4 --record clips --csv motion.csv", "A clip of each motion; the table as a file"),
+    ),
+)
+@click.argument("sources", nargs=-1, required=True, metavar="VIDEO...", type=SOURCE)
+@file_option(
+    "--csv",
+    group=OUTPUT,
+    callback=check_file,
+    help="Write the table to this file as well, replacing it, with times in seconds and boxes in pixels.",
+)
+@record_options
+@max_events_option
+@snapshots_option
+@source_options
+@region_options
+@on_error_option
+@rate_option
+@model_option
+@online_option
+@json_option("Print the table and the summary as one JSON object.")
+def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
+    """List the motion in VIDEO: a table with start, end, length, peak and place of each event.
+
+    Several video files are read as one recording; a folder or a pattern of images works as well. The peak is the
+    largest share of the frame (with --roi, of a region) in motion; the box is that of the largest moving part then:
+    left, top, width, height in pixels.
+
+    Nothing is written unless --record, --snapshots or --csv asks for it. After Ctrl-C the motion so far is listed.
+    """
+    source = sources[0] if len(sources) == 1 else sources
+    job = make_job(source, None, {**options, "views": (), "list_motion": True})
+    run_job(job, RunReporter(csv=csv))

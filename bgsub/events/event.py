@@ -79,6 +79,8 @@ class Event:
         Largest area in pixels (of motion: all foreground), and the first frame with it.
     peak_box : (int, int, int, int)
         Left, top, width, height in this frame; of motion: those of the largest connected part.
+    peak_share : float
+        Largest `Motion.share` of a motion event, in [0, 1].
     step : int
         Number of frames per point of the track; see `ObjectLinker`.
     boxes : list of (int, int, int, int, int)
@@ -92,6 +94,8 @@ class Event:
     clip : str or None
         Path of the clip of a motion event, set when the file is complete; the first one of several. None without
         a recorder.
+    picture : str or None
+        Path of the snapshot of a motion event, or else of the thumbnail of its clip.
 
     See Also
     --------
@@ -108,12 +112,14 @@ class Event:
     peak_area: int = 0
     peak_frame: int = 0
     peak_box: Box = (0, 0, 0, 0)
+    peak_share: float = 0.0
     step: int = 1
     boxes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     centroids: list[tuple[float, float]] = field(default_factory=list)
     areas: list[int] = field(default_factory=list)
     regions: list[str] = field(default_factory=list)
     clip: str | None = None
+    picture: str | None = None
 
 
 class Motion(NamedTuple):

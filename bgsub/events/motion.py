@@ -138,6 +138,7 @@ class MotionEvents:
             if area > event.peak_area:
                 event.peak_area, event.peak_frame = area, frame
                 event.peak_box = _largest_box(separation)
+            event.peak_share = max(event.peak_share, share)
             event.regions += [name for name in places if name not in (FRAME, *event.regions)]
             if not event.id and clock - self.since >= self.rules.min_duration - CLOSE:
                 self.count += 1

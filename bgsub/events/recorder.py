@@ -369,6 +369,7 @@ class RecorderSink(Sink):
         add_to_list(self.folder, clip)
         for event in growing.events.values():
             event.clip = event.clip or str(clip.path)
+            event.picture = event.picture or (str(clip.thumbnail) if clip.thumbnail else None)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
 
@@ -386,7 +387,7 @@ class _GrowingClip:
         self.events.update({event.id: event for event in lasting})
         share = motion.share if motion.moving else 0.0
         # Earlier frames of an event that has become certain count as well.
-        areas = [event.peak_area for event in motion.begun]
-        self.clip.peak_share = max(self.clip.peak_share, share, *(area / separation.mask.size for area in areas))
+        shares = [event.peak_share for event in motion.begun]
+        self.clip.peak_share = max(self.clip.peak_share, share, *shares)
         if share > self._shown or not self.jpeg:
             self._shown, self.jpeg = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))

@@ -43,6 +43,10 @@ class Job:
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
+    list_motion : bool
+        Whether the result lists the motion events.
+    max_events : int, optional
+        End the run after so many motion events.
     record : Path, optional
         Folder of clips of motion, see `bgsub.events.RecorderSink`; not with `resume`.
     recording : dict
@@ -94,6 +98,8 @@ class Job:
     boxes: bool = False
     event_formats: tuple[str, ...] = ()
     motion: dict[str, Any] = field(default_factory=dict)
+    list_motion: bool = False
+    max_events: int | None = None
     record: Path | None = None
     recording: dict[str, Any] = field(default_factory=dict)
     on_event: tuple[str, ...] = ()
@@ -167,9 +173,9 @@ class Summary:
         Frames that could not be read.
     seconds : float
         Duration of the run, without the time of looking ahead.
-    stopped : {"end", "user", "SIGINT", "SIGTERM", "broken"}
-        The source ended; the user ended the run (a key, the window's close button, a number of frames); Ctrl-C or
-        another signal did; or the source failed.
+    stopped : {"end", "user", "limit", "SIGINT", "SIGTERM", "broken"}
+        The source ended; the user ended the run (a key, the window's close button, a number of frames); it had
+        `Job.max_events`; Ctrl-C or another signal ended it; or the source failed.
     resumed : int
         Frames written by an earlier run that this one continued.
     waited : float
@@ -213,6 +219,8 @@ class JobResult:
         Whether the outputs were finished before, so that nothing was left to do.
     clips : int or None
         Number of recorded clips; None if the job records none.
+    motion : list of dict, optional
+        The motion events, see `bgsub.events.motion_table.MotionListSink.rows`; None without `Job.list_motion`.
     """
 
     name: str
@@ -223,6 +231,7 @@ class JobResult:
     notifications: DeliveryCounts = field(default_factory=DeliveryCounts)
     already_done: bool = False
     clips: int | None = None
+    motion: list[dict[str, Any]] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON knows."""
@@ -246,4 +255,5 @@ class JobResult:
             "resumed": summary.resumed,
             "already_done": self.already_done,
             **({} if self.clips is None else {"clips": self.clips}),
+            **({} if self.motion is None else {"motion": self.motion}),
         }

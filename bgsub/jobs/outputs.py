@@ -12,6 +12,7 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
+from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.sink import make_notifications
 from bgsub.events.recorder import ClipRules, RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
@@ -75,9 +76,11 @@ def make_sinks(
         if job.on_event or job.webhook or job.snapshots is not None:
             told = (job.on_event, job.webhook, job.snapshots)
             sinks.append(make_notifications(*told, feed, label_of(source), job.record))
+        if job.list_motion or job.max_events is not None:
+            sinks.append(MotionListSink(feed, label_of(source), source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)
     # Clips alone need no objects, whose tracking takes most of the time.
-    feed.follow = not own or not all(isinstance(sink, RecorderSink) for sink in sinks)
+    feed.follow = not own or not all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
     return sinks
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
+from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
@@ -30,7 +31,7 @@ from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor.subtractor import BackgroundSubtractor
-from bgsub.video.regions import Regions, absolute_region, bounding_box
+from bgsub.video.regions import Regions, absolute_region, surroundings
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipes import STANDARD, is_pipe
@@ -108,6 +109,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
         targets = outputs.all_targets(sinks, job.save_model)
         if is_repeatable and not (job.resume or source.live):
             remove_record(job, targets)
+        controls = controls or (Controls() if job.max_events else None)
         run = partial(execute, watch=watch, controls=controls, claims=claims, online=job.online)
         used = subtractor if regions is None else RegionSubtractor(subtractor, regions)
         result = run(source, used, sinks, save_model=job.save_model, checkpoints=checkpoints)
@@ -151,9 +153,13 @@ def execute(
                 claims.take(save_model)
             watcher = stack.enter_context(watch(source))
 
+        listing = next((sink for sink in sinks if isinstance(sink, MotionListSink)), None)
+
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)
             watcher(frame, separation)
+            if controls is not None and listing is not None and listing.is_full:
+                controls.quit("limit")
 
         try:
             pipeline = Pipeline(
@@ -178,7 +184,8 @@ def execute(
     notifications = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
     clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
     made = _existing(sinks, save_model)
-    result = JobResult(source.name, source.live, summary, statistics, made, notifications, clips=clips)
+    motion = None if listing is None else listing.rows()
+    result = JobResult(source.name, source.live, summary, statistics, made, notifications, clips=clips, motion=motion)
     if broken is not None:
         broken.result = result
         raise broken
@@ -220,7 +227,11 @@ def make_subtractor(
 
 
 class RegionSubtractor:
-    """Processes the bounding box of regions; outside of them, the mask is 0 and the background is the frame."""
+    """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame.
+
+    The surroundings are larger than the bounding box, because an object that filled all pixels would look like a light
+    change, a covered lens or another scene.
+    """
 
     def __init__(self, subtractor: Any, regions: Regions) -> None:
         self._subtractor, self._regions = subtractor, regions
@@ -261,7 +272,7 @@ class RegionSubtractor:
             if frame.ndim not in (2, 3):
                 raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
             inside = self._regions.union(frame.shape)
-            self._box = bounding_box(inside)
+            self._box = surroundings(inside)
             self._inside, self._shape = inside[self._box].copy(), frame.shape
         if frame.shape != self._shape:
             raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")

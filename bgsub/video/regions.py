@@ -132,6 +132,21 @@ def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
+def surroundings(inside: np.ndarray) -> tuple[slice, slice]:
+    """Return the rows and the columns of a box around `bounding_box`.
+
+    It is twice as wide and high, and at least half as wide and high as the frame, as far as the frame reaches.
+    """
+
+    def widened(part: slice, side: int) -> slice:
+        length = part.stop - part.start
+        margin = (max(length, -(-side // 2) - length) + 1) // 2
+        return slice(max(part.start - margin, 0), min(part.stop + margin, side))
+
+    rows, columns = map(widened, bounding_box(inside), inside.shape)
+    return rows, columns
+
+
 def absolute_region(text: str) -> str:
     """Return the text of a region with an absolute path; ParameterError if the text is invalid."""
     region = parse_region(text)

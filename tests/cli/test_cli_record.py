@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import signal
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from av_files import write_av
 from cli_inputs import names
+from video_fakes import write_images
 
 from bgsub.video import open_source
 
@@ -73,7 +75,10 @@ def near(spans):
 
 def test_clips_are_copied_without_other_outputs(cli, here, plain):
     answer = cli("run", plain, "--record", "clips", *TIGHT, *QUICK).clean()
-    assert answer.out.endswith("; 3 clips; wrote clips\n")
+    assert answer.out.endswith("; 3 motion events; 3 clips; wrote clips\n")
+    table = [line.split() for line in answer.out.splitlines()[:4]]
+    assert table[0] == ["#", "start", "end", "length", "peak", "box", "clip", "picture"]
+    assert [row[-2:] for row in table[1:]] == [[f"plain-000{n}.mp4", f"plain-000{n}.jpg"] for n in (1, 2, 3)]
     assert names(here) == ["clips"]
     assert names("clips") == ["clips.csv", *(f"plain-000{n}.{end}" for n in (1, 2, 3) for end in ("jpg", "mp4"))]
     for row, (start, end) in zip(rows("clips"), SPANS, strict=True):
@@ -157,3 +162,61 @@ def test_wrong_options(cli, here, plain):
     ):
         cli("run", plain, *words, "-o", "out").refused(message)
     assert names(here) == ["file", "small.mp4"]
+
+
+SCAN = ("--event-gap", 1, *QUICK)
+
+
+def test_scan_lists_motion_and_writes_nothing(cli, here, plain):
+    lines = cli("scan", plain, *SCAN).clean().out.splitlines()
+    assert lines[0].split() == ["#", "start", "end", "length", "peak", "box"]
+    assert lines[-1].endswith("; 3 motion events")
+    assert [line.split()[0] for line in lines[1:-1]] == ["1", "2", "3"]
+    assert names(here) == []
+    listed = json.loads(cli("scan", plain, "--json", *SCAN).clean().out)["motion"]
+    for row, (start, end) in zip(listed, SPANS, strict=True):
+        assert row["start"] == pytest.approx(start, abs=LATE)
+        assert row["end"] == pytest.approx(end, abs=LATE)
+        assert row["length"] == pytest.approx(row["end"] - row["start"])
+        _, y, w, h = row["box"]
+        assert (y, h, w) == (pytest.approx(30, abs=2), pytest.approx(40, abs=3), pytest.approx(20, abs=4))
+        assert row["peak_share"] == pytest.approx(20 * 40 / (96 * 128), rel=0.15)
+        assert (row["source"], row["clip"], row["picture"]) == ("plain.mp4", None, None)
+
+
+def test_scan_of_a_region_of_which_motion_is_a_share(cli, here, plain):
+    """The object, 6 % of the frame, fills the region for a moment in two of its three walks."""
+    words = ("scan", plain, "--roi", "gate=40,30,20,40", "--csv", "motion.csv", *SCAN, "--min-event-length", 0)
+    assert "; 2 motion events" in cli(*words, "--motion-threshold", "60%").clean().out
+    first, *others = csv.DictReader(Path("motion.csv").read_text().splitlines())
+    assert (first["regions"], len(others), float(first["peak_share"]) > 0.8) == ("gate", 1, True)
+    assert float(first["x"]) >= 40
+    assert "; no motion" in cli(*words, "--motion-threshold", "gate=100%", "--motion-threshold", 0).clean().out
+    cli(*words, "--motion-threshold", "gat=2%").refused("is for a region: gate; got 'gat'; did you mean 'gate'?")
+
+
+def test_scan_ends_after_some_events(cli, here, plain):
+    answer = cli("scan", plain, "--max-events", 2, "--snapshots", "pictures", *SCAN).clean()
+    assert "; 2 motion events; stopped there" in answer.out
+    assert len(answer.out.splitlines()) == 4
+    assert names("pictures") == ["plain-snapshot-0001.jpg", "plain-snapshot-0002.jpg"]
+
+
+@pytest.mark.slow
+def test_scan_of_several_files_names_them(cli, here, films):
+    answer = cli("scan", *(films / f"cam-{n}.mp4" for n in (1, 2, 3)), *SCAN).clean()
+    first, second = answer.out.splitlines()[1:3]
+    assert "cam-1.mp4 00:00:1" in first
+    assert "cam-3.mp4 00:00:0" in second
+    write_images(here / "images", list(scene(SPANS)))
+    assert "  frame 6" in cli("scan", "images", "--event-gap", 0.5, *QUICK).clean().out
+
+
+def test_wrong_scans(cli, here, plain):
+    cli("scan", "nothing.mp4").refused("no such file or folder: 'nothing.mp4'")
+    cli("scan", plain, "--motion-threshold", "a lot").refused("takes a share from 0 to 1 or in percent", "got 'a lot'")
+    cli("scan", plain, "--csv", "missing/motion.csv").refused("--csv takes a file in a folder that exists")
+    cli("run", plain, "-o", "out", "--max-events", 2).refused("--max-events needs --record, --on-event")
+    (here / "bgsub.toml").write_text('motion_threshold = "0.1%"\n')
+    assert "motion event" in cli("scan", plain, *SCAN).ok().out
+    assert names(here) == ["bgsub.toml"]

@@ -170,7 +170,7 @@ def test_config_prints_equivalent_toml(cli, settings, write):
     ):
         assert line in lines
     content = tomllib.loads(answer.out)
-    assert set(content) == {"run", "track", "batch", "live", "evaluate", "bench"}
+    assert set(content) == {"run", "track", "scan", "batch", "live", "evaluate", "bench"}
     assert (content["run"]["rank"], content["run"]["mu"], content["live"]["mu"]) == (5, 0.5, 0.5)
     assert "rank" not in content["live"]
     write(answer.out, "again.toml")

@@ -10,7 +10,7 @@ from bgsub.errors import ParameterError
 from bgsub.jobs.run import RegionSubtractor
 from bgsub.separation import Separation
 from bgsub.video import ArraySource, PrivateSource
-from bgsub.video.regions import Region, Regions, parse_region
+from bgsub.video.regions import Region, Regions, parse_region, surroundings
 from bgsub.video.timecode import Part, Selection
 
 SHAPE = (40, 60)
@@ -105,13 +105,13 @@ class Inverting:
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (*SHAPE, 3)])
-def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shape, tmp_path):
+def test_only_the_surroundings_are_processed_and_only_regions_are_foreground(shape, tmp_path):
     regions = Regions(["5,6,10,4", "30,10;40,10;30,20"])
     subtractor = RegionSubtractor(Inverting(), regions)
     image = np.random.default_rng(0).integers(0, 100, shape, dtype=np.uint8)
     result = subtractor.process(image, learningRate=0.5)
     where = regions.union(SHAPE)
-    assert subtractor.calls[0] == ((15, 36, *shape[2:]), 0.5)
+    assert subtractor.calls[0] == ((*image[surroundings(where)].shape[:2], *shape[2:]), 0.5)
     np.testing.assert_array_equal(result.frame, image)
     np.testing.assert_array_equal(result.mask, np.where(where, 255, 0))
     np.testing.assert_array_equal(result.residual, where.astype(np.float32))
@@ -122,6 +122,31 @@ def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shap
     assert subtractor.flavour == "inverting"
     subtractor.save(tmp_path / "model")
     assert (tmp_path / "model").read_text() == "saved"
+
+
+def test_surroundings_are_twice_as_wide_and_high():
+    inside = np.zeros((60, 100), bool)
+    inside[20:30, 40:60] = True
+    assert surroundings(inside) == (slice(10, 40), slice(25, 75))
+    inside[18:42, 60:90] = True
+    assert surroundings(inside) == (slice(6, 54), slice(15, 100))
+    inside[0], inside[:, 99] = True, True
+    assert surroundings(inside) == (slice(0, 60), slice(0, 100))
+
+
+def test_an_object_that_fills_a_region_is_no_event_of_the_frame():
+    """It would be a cut or a light change if only its own pixels were processed."""
+    rng = np.random.default_rng(0)
+    still = rng.integers(40, 160, (60, 80, 3))
+    subtractor, most = RegionSubtractor(BackgroundSubtractor(start_frames=20), Regions(["30,20,16,12"])), 0.0
+    for index in range(60):
+        frame = still + rng.integers(-2, 3, still.shape)
+        if index >= 40:
+            frame[16:36, 2 * index - 60 : 2 * index - 30] = 220, 30, 200
+        result = subtractor.process(frame.astype(np.uint8))
+        assert result.event is None
+        most = max(most, result.mask[20:32, 30:46].mean() / 255)
+    assert most > 0.9
 
 
 def test_other_frame_shapes():
@@ -146,9 +171,9 @@ def test_a_loaded_subtractor_continues(tmp_path):
     inner = BackgroundSubtractor.load(tmp_path / "model.npz")
     again = RegionSubtractor(BackgroundSubtractor.load(tmp_path / "model.npz"), regions)
     for frame in frames[5:]:
-        result, part = again.process(frame), inner.process(np.ascontiguousarray(frame[:, :40]))
-        np.testing.assert_array_equal(result.mask[:, :40], part.mask)
-        np.testing.assert_array_equal(result.background[:, :40], part.background)
+        result, part = again.process(frame), inner.process(frame)
+        np.testing.assert_array_equal(result.mask[:, :40], part.mask[:, :40])
+        np.testing.assert_array_equal(result.background[:, :40], part.background[:, :40])
     assert result.mask[10:20, 10:20].mean() > 200
     assert not result.mask[:, 40:].any()
     assert not hasattr(straight, "no_such_thing")

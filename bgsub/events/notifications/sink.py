@@ -304,7 +304,7 @@ class NotificationSink(Sink):
         except SinkError as error:
             logger.warning("no snapshot: %s", error)
             return
-        lasting.snapshot = path
+        lasting.snapshot, lasting.event.picture = path, str(path)
         self._notify("snapshot", lasting, frame, seconds)
 
     def _notify(self, kind: NotificationType, lasting: _Lasting, frame: int, seconds: float | None) -> None:

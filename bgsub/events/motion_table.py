@@ -1,0 +1,160 @@
+"""The motion events of a run as rows, and these as a table for the terminal and as CSV."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bgsub.events._state import dump, load
+from bgsub.events.event import Event
+from bgsub.events.feed import EventFeed
+from bgsub.events.writers import csv_row
+from bgsub.separation import Separation
+from bgsub.storage.durable_io import write_whole
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import FilePart, Frame
+from bgsub.video.timecode import clock_text
+
+Row = dict[str, Any]
+
+
+class MotionListSink(Sink):
+    """Collects the motion events of a run.
+
+    Parameters
+    ----------
+    feed : EventFeed
+        Shared with the other sinks of the run.
+    source : str
+        Name of the source.
+    files : sequence of FilePart
+        Files of the source.
+    most : int, optional
+        Number of events after which `is_full`.
+    """
+
+    def __init__(
+        self, feed: EventFeed, source: str = "video", files: Sequence[FilePart] = (), most: int | None = None
+    ) -> None:
+        self._feed, self._most, self._source, self._files = feed, most, source, files
+        self._events: list[Event] = []
+        self._done = False
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        motion = self._feed.step(frame, separation).motion
+        self._events += motion.ended
+
+    def close(self) -> None:
+        if not self._done:
+            self._done = True
+            self._events += self._feed.finish_motion()
+
+    def abort(self) -> None:
+        self.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {"feed": self._feed.checkpoint(self), "events": dump(self._events)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if state:
+            self._feed.resume(state["feed"])
+            self._events = load(list[Event], state["events"])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many events as wanted."""
+        return self._most is not None and len(self._events) >= self._most
+
+    def rows(self) -> list[Row]:
+        """Return a row for each event in the order of the numbers, in types that JSON knows.
+
+        Times are in seconds, None if unknown; `source_start` is the time in the file `source`; `box` is left, top,
+        width and height in pixels at the peak.
+        """
+        return [self._row(event) for event in self._events]
+
+    def _row(self, event: Event) -> Row:
+        start, end = (None if time is None else float(time) for time in (event.start_time, event.end_time))
+        source, begin = self._source, 0.0
+        for part in self._files:
+            if start is not None and part.begin <= start:
+                source, begin = part.path.name, float(part.begin)
+        return {
+            "number": event.id,
+            "start": start,
+            "end": end,
+            "length": None if start is None or end is None else end - start,
+            "start_frame": event.start_frame,
+            "end_frame": event.end_frame,
+            "peak_share": round(event.peak_share, 6),
+            "peak_frame": event.peak_frame,
+            "box": list(event.peak_box),
+            "regions": list(event.regions),
+            "source": source,
+            "source_start": None if start is None else start - begin,
+            "clip": event.clip,
+            "picture": event.picture,
+        }
+
+
+def motion_table(rows: Sequence[Row]) -> str:
+    """Return the rows of `MotionListSink` as lines of text under headings; "" without rows."""
+    if not rows:
+        return ""
+    several = len({row["source"] for row in rows}) > 1
+    shown: dict[str, list[str]] = {
+        "#": [str(row["number"]) for row in rows],
+        "start": [_place(row["start"], row["start_frame"]) for row in rows],
+        "end": [_place(row["end"], row["end_frame"]) for row in rows],
+        "length": [_length(row) for row in rows],
+        "peak": [_percent(row["peak_share"]) for row in rows],
+        "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
+        "region": [", ".join(row["regions"]) for row in rows],
+        "file": [f"{row['source']} {clock_text(row['source_start'] or 0.0)}" if several else "" for row in rows],
+        "clip": [_name(row["clip"]) for row in rows],
+        "picture": [_name(row["picture"]) for row in rows],
+    }
+    columns = [[name, *cells] for name, cells in shown.items() if any(cells)]
+    right = {"#", "length", "peak"}
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for cells in zip(*columns, strict=True):
+        padded = (
+            cell.rjust(width) if column[0] in right else cell.ljust(width)
+            for cell, width, column in zip(cells, widths, columns, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def write_motion(path: Path, rows: Sequence[Row]) -> None:
+    """Write the rows as a CSV file; SinkError if it cannot be written."""
+    names = (
+        *("number", "start", "end", "length", "start_frame", "end_frame", "peak_share", "peak_frame"),
+        *("x", "y", "w", "h", "regions", "source", "source_start", "clip", "picture"),
+    )
+    lines = [csv_row(names)]
+    for row in rows:
+        flat = {**row, **dict(zip("xywh", row["box"], strict=True)), "regions": ";".join(row["regions"])}
+        lines.append(csv_row(flat[name] for name in names))
+    write_whole(path, "".join(lines).encode())
+
+
+def _place(seconds: float | None, frame: int) -> str:
+    return f"frame {frame}" if seconds is None else clock_text(max(seconds, 0.0))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+def _length(row: Row) -> str:
+    if row["length"] is None:
+        return f"{row['end_frame'] - row['start_frame'] + 1} frames"
+    return f"{row['length']:.1f} s"
+
+
+def _name(path: str | None) -> str:
+    return "" if path is None else os.path.basename(path)
