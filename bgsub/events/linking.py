@@ -56,14 +56,16 @@ class ObjectLinker:
     If objects merge, the one with the larger overlap keeps its ID and the others are hidden: their positions are
     predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the nearest
     predictions. If an object splits in which none is hidden, the part with the larger overlap keeps the ID and the
-    others are new objects. Hidden objects are not reported.
+    others are new objects. Hidden objects are not reported. An object that moves in the opposite direction with another
+    size within 2.4 s is a new one, which has replaced the other while both were one part of the foreground.
 
     A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
     direction counts in addition. A track whose count falls to 0 starts again. While the background model starts, only
-    movement counts. No track is confirmed within a second (or two frames) after a light change, nor as a satellite: at
-    most a fifth of the area of a confirmed object and at most a fifth of its extent away from it. Tracks of events are
-    thinned: after 4096 points every second one is dropped.
+    movement counts. One sight suffices if frames are `max_gap` seconds or more apart. No track is confirmed within a
+    second (or two frames) after a light change, nor as a satellite: at most a fifth of the area of a confirmed object
+    and at most a fifth of its extent away from it. Tracks of events are thinned: after 4096 points every second one is
+    dropped.
 
     Parameters
     ----------
@@ -187,6 +189,10 @@ class ObjectLinker:
             if row in links:
                 counted = min(state.interval, self._min_duration / _SIGHTS)
                 track.see(found[links[row]], clock, state.interval, counted, self.gap)
+                if track.event.id and track.has_changed():
+                    self._done.append(track.event)
+                    state.count += 1
+                    track.replace(state.count, frame.index, self.time(frame))
                 result += self._record(track, frame)
         for index in sorted(set(range(len(found))) - set(links.values())):
             result += self._begin(found[index], frame)
@@ -227,10 +233,11 @@ class ObjectLinker:
         return clock
 
     def _begin(self, detection: Detection, frame: Frame) -> list[ObjectInFrame]:
-        """Start a track; its first sight counts by the share of tracks that were confirmed."""
+        """Start a track; its first sight counts fully if frames are rare, else by the share of confirmed tracks."""
         state, time = self.state, self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
-        trust = (1 + state.count) / (1 + state.count + state.dropped)
+        is_rare = state.interval >= self._max_gap - _EPSILON  # an object may leave before the next frame
+        trust = 1.0 if is_rare else (1 + state.count) / (1 + state.count + state.dropped)
         solid = min(state.interval, self._min_duration) * trust
         confirmation = TrackConfirmation(detection.centroid, detection.centroid, solid)
         earliest = max(self.clock, state.settled_at)

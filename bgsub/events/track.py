@@ -18,6 +18,8 @@ _SMOOTHING = 0.35  # weight of the newest step in the velocity
 _LEVEL = 0.55  # Dice coefficient of two sights that is evidence neither for an object nor for noise
 _SIGNIFICANT = 6.0  # a random walk gets that far beyond its steps in one of exp(6) = 400 cases
 _MOST_POINTS = 4096  # of a track
+_MEMORY, _STRETCH = 2.4, 0.4  # seconds of sights that are compared, and of those at their beginning and end
+_WAY, _OTHER_SIZE = 0.5, 1.3  # least way in each stretch, in side lengths; ratio of the areas
 
 
 @dataclass
@@ -60,6 +62,20 @@ class Track:
     host: int = 0  # ID of the object it has merged into
     anchor: tuple[float, float, float] | None = None  # while merged: seconds, x, y from which to predict
     pending: list[ObjectInFrame] = field(default_factory=list)  # sights until the confirmation
+    recent: list[tuple[float, float, float, float]] = field(default_factory=list)  # seconds, x, y, area
+
+    def has_changed(self) -> bool:
+        """Whether another object has replaced this one while both were one: it moves back and has another size."""
+        first, last = self.recent[0][0], self.recent[-1][0]
+        if last - first < _MEMORY - 2 * _STRETCH:
+            return False
+        early = np.array([one for one in self.recent if one[0] <= first + _STRETCH])
+        late = np.array([one for one in self.recent if one[0] >= last - _STRETCH])
+        before, after = early[-1, 1:3] - early[0, 1:3], late[-1, 1:3] - late[0, 1:3]
+        sizes = np.median(early[:, 3]), np.median(late[:, 3])
+        ways = np.hypot(*before), np.hypot(*after)
+        moves = min(ways) >= _WAY * math.sqrt(min(sizes)) > 0
+        return bool(moves and before @ after < -0.5 * ways[0] * ways[1] and max(sizes) > _OTHER_SIZE * min(sizes))
 
     def predicted(self, clock: float) -> Point:
         """Return the centroid at `clock` seconds at constant velocity."""
@@ -85,11 +101,19 @@ class Track:
             x, y = (old + weight * (new - old) for old, new in zip(self.velocity, step, strict=True))
             self.velocity = (x, y)
         self.last, self.clock = detection, clock
+        self.recent.append((clock, *detection.centroid, float(detection.area)))
+        while self.recent[0][0] < clock - _MEMORY:
+            del self.recent[0]
         self.seen += interval
         way = (round(self.velocity[0] * passed), round(self.velocity[1] * passed))
         common = max(intersection(before, detection), intersection(before, detection, way))
         likeness = 2 * common / (before.area + detection.area)
         self.confirmation.add(detection.centroid, likeness, counted, max(passed - gap, 0.0))
+
+    def replace(self, number: int, frame: int, time: float | None) -> None:
+        """Begin the event of a new object, which is confirmed."""
+        self.event = Event(EventKind.OBJECT, number, frame, frame, time, time)
+        self.recent = self.recent[-1:]
 
     def add(self, one: ObjectInFrame) -> None:
         """Add a sight to the event; a track of more than 4096 points loses every second one."""

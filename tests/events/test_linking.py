@@ -226,3 +226,24 @@ def test_gaps_in_the_stream_do_not_count_as_time_in_sight():
     assert timed(times, speck) == []
     stays = [[(20, 10, 8, 12)]] * 20
     assert [event.end_frame for event in timed(times, stays)] == [19]
+
+
+def test_rare_frames_show_objects_once_although_most_tracks_were_lost():
+    """Every frame shows another car in another place."""
+    frames = [[(10 * (7 * index % 8), 10 + 9 * (index % 3), 9, 7)] if index % 2 else [] for index in range(40)]
+    frames = [[]] * 4 + frames
+    events, objects = link(frames, fps=1)
+    assert [event.frames for event in events] == [1] * 20
+    assert [one.box for one in objects] == [boxes[0] for boxes in frames if boxes]
+    assert all(event.start_time == event.end_time == event.start_frame for event in events)
+    assert len(link(frames, fps=25)[0]) < 5
+
+
+@pytest.mark.parametrize(("size", "count"), [((20, 14), 2), ((9, 12), 1)])
+def test_an_object_that_takes_the_place_of_another_is_a_new_one(size, count):
+    """A small object moves to the left and vanishes in one that comes back; with its own size, it has turned."""
+    comes, returns = walk((70, 10), (-1, 0), 55, (8, 12)), walk((15, 9), (1, 0), 60, size)
+    events, objects = link([[box] for box in comes + returns])
+    assert len(events) == count
+    assert {one.frame for one in objects} == set(range(115))
+    assert events[-1].boxes[-1][1:] == returns[-1]
