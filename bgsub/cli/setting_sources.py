@@ -182,7 +182,7 @@ def _on_loopback(value: Any) -> str:
     return "" if is_loopback(host.strip("[]")) else f"may open a port to this machine only, got {value!r}"
 
 
-_PATHS = "output log model save-model record snapshots results masks sheet"
+_PATHS = "output csv log model save-model record snapshots results masks sheet"
 #: By option, for all commands. Options that are not listed have no limits.
 _LIMITS: dict[str, _Reason] = {
     "on-event": _never("runs programs"),

@@ -23,7 +23,7 @@ from bgsub.separation import FOREGROUND
 
 _SAME = 0.06  # joint distance of the same colour
 _SETTLING = 1.0  # seconds after a light change in which standing new foreground is light
-_LEFT_OVER = 0.12  # seconds it must stand still
+_LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.5  # seconds
 _PROVEN = 20.0  # seconds after which a background is certain
 _INTERVAL = 0.2  # seconds between two checks
@@ -58,6 +58,7 @@ class StandingObjects:
         self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
+        self._objects = np.zeros(self._shape[:2], np.uint8)  # while the light changes, those that were there before
         self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
 
     def state(self) -> State:
@@ -66,6 +67,7 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
+            "objects": self._objects.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
         return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
@@ -77,6 +79,7 @@ class StandingObjects:
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
+        self._objects = array_of(state, "objects", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
@@ -101,13 +104,21 @@ class StandingObjects:
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
         """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8."""
         # a pixel counts until it turns background once; only an explained change extends the settling time
-        reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
-        near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
-        fresh = (near != FOREGROUND) & (after == FOREGROUND)
-        self.age[fresh] = 0
+        self._objects = before.copy() if self.settling == 0 else self._known(before)
+        fresh = (self._around(self._objects) != FOREGROUND) & (after == FOREGROUND)
+        self.age[fresh if self._leftovers is None else fresh & ~self._leftovers] = 0
         self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
             self.settling = max(round(_SETTLING * self._fps), 2)
+
+    def _around(self, mask: np.ndarray) -> np.ndarray:
+        reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
+        around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
+        return around
+
+    def _known(self, mask: np.ndarray) -> np.ndarray:
+        """Return the parts of a mask that continue the objects of before the light change, (h, w) uint8."""
+        return np.where(self._around(self._objects) == FOREGROUND, mask, np.uint8(0))
 
     def hidden_pixels(self) -> np.ndarray | None:
         """Return the pixels that the background must not learn (not 0), (h, w) uint16; None if there are none."""
@@ -159,6 +170,8 @@ class StandingObjects:
             if self.settling == 0:
                 self._leftovers = None
         if self.frame % self._interval == 0:
+            if self.settling:
+                self._objects = self._known(mask)
             _frame_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
             absorbed = self._oldest * self._tick >= self._absorb
             if absorbed:

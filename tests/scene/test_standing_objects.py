@@ -126,6 +126,21 @@ def test_remains_of_a_light_change_are_released():
     assert max(released) <= FPS  # later on, new foreground is an object
 
 
+def test_lamps_that_come_on_slowly_leave_no_objects():
+    """The foreground that the first lamp makes is no object when the second one comes on; a person before is."""
+    objects, background = standing(), scene()
+    person, patch = np.s_[10:20, 5:12], np.s_[10:30, 30:45]
+    objects.light_changed(mask_of(person), mask_of(person))
+    frame = background.copy()
+    frame[patch] = 0.95
+    assert see(objects, frame, background, mask_of(person, patch)) is None
+    objects.light_changed(mask_of(person, patch), mask_of(person, patch))
+    released = feed(objects, frame, background, mask_of(person, patch), FPS)
+    assert released
+    for found in released.values():
+        np.testing.assert_array_equal(found, mask_of(patch) == 255)
+
+
 def test_a_remain_that_was_background_once_is_no_light():
     objects, background = standing(), scene()
     left, right = np.s_[10:30, 24:34], np.s_[10:30, 34:44]
