@@ -1,10 +1,13 @@
 """The subtractor: interface, frame types, restarts and model files."""
 
+import threading
+
 import cv2
 import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor, ParameterError, SinkError, SourceError
+from bgsub.errors import BgsubError
 from bgsub.evaluation import confusion
 from bgsub.storage import array_file
 
@@ -197,3 +200,33 @@ def test_refused_arguments_change_nothing():
         subtractor.getBackgroundImage(np.zeros((4, 5)))
     with pytest.raises(ParameterError, match="backgroundImage must be an array that can be written to"):
         subtractor.getBackgroundImage(np.broadcast_to(np.uint8(0), (4, 5)))
+
+
+def test_two_threads_cannot_use_one_subtractor_at_once():
+    frames, errors, begun = np.random.default_rng(0).integers(90, 110, (40, 48, 64), np.uint8), [], threading.Event()
+    subtractor = BackgroundSubtractor(start_frames=10)
+    subtractor.apply(frames[0])
+
+    def process(frame):
+        try:
+            subtractor.process(frame)
+        except BgsubError as error:
+            errors.append(str(error))
+
+    take = subtractor._take
+
+    def slow_take(image):
+        begun.set()
+        other.join()
+        return take(image)
+
+    other = threading.Thread(target=lambda: (begun.wait(), process(frames[2])))
+    other.start()
+    subtractor._take = slow_take
+    subtractor.apply(frames[1])
+    assert errors == ["a subtractor processes one frame at a time; use one subtractor for each stream"]
+    del subtractor._take
+    thread = threading.Thread(target=process, args=(frames[3],))  # one after the other is allowed
+    thread.start()
+    thread.join()
+    assert len(errors) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import click
@@ -75,7 +76,10 @@ def _usage(error: click.UsageError) -> str:
         return f"No such option {error.option_name!r}{_option_hint(error.option_name, context)}"
     message = error.format_message().rstrip(".").partition(". Did you mean")[0]
     if isinstance(context.command, click.Group) and message.startswith("No such command"):
-        return message + did_you_mean(message.partition("'")[2].rstrip("'"), context.command.commands)
+        word = message.partition("'")[2].rstrip("'")
+        if "://" in word or os.path.exists(word):
+            return f"{message}; bgsub scan {word} lists its motion, bgsub run {word} -o out writes masks"
+        return message + did_you_mean(word, context.command.commands)
     return message
 
 

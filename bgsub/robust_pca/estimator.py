@@ -72,8 +72,7 @@ class RobustPCA(FittedSubspace):
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int, default 0
-        Log every such step to the logger ``bgsub`` at level INFO, which ``logging.basicConfig(level="INFO")`` shows;
-        0 for none.
+        Print every such step; 0 for none.
     random_state : int, Generator or None
         Seed of the random start and of the entries for the scale of the residual. None means 0: fits are repeatable.
 

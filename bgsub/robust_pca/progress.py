@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-
-_log = logging.getLogger("bgsub")
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def follow(steps: Iterator[Progress], callback: Callback | None, verbose: int) -
         del objectives[progress.iteration - 1 :]
         objectives.append(progress.objective[-1])
         if verbose and progress.iteration % verbose == 0:
-            _log.info("step %d: mu %.3g, objective %.6g", progress.iteration, progress.mu, objectives[-1])
+            print(f"step {progress.iteration}: mu {progress.mu:.3g}, objective {objectives[-1]:.6g}")
         ended |= callback is not None and bool(callback(progress))
         if ended and progress.half != "part":  # a part lacks one factor of the whole
             break

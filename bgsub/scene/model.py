@@ -236,7 +236,7 @@ class SceneModel:
         start.colours.map(lambda picture: self.illumination.relit(picture, light, self._scale))
 
     def learn(self, result: FrameResult, rate: float | None) -> None:
-        """Learn from the newest frame; `rate` replaces the forgetting factor if given."""
+        """Learn from the newest frame; `rate` replaces the forgetting factor if given, and absorbs objects sooner."""
         training = result.training
         if training is None:
             return
@@ -247,7 +247,7 @@ class SceneModel:
         self._learn_pixels(training)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate)
-        due = self.objects.released(pixels, self.engine.picture, mask, self.segmenter.filled)
+        due = self.objects.released(pixels, self.engine.picture, mask, self.segmenter.filled, rate)
         if due is not None:
             self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:

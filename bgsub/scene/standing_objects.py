@@ -26,6 +26,7 @@ _SETTLING = 1.0  # seconds after a light change in which standing new foreground
 _LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.5  # seconds
 _PROVEN = 20.0  # seconds after which a background is certain
+_RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
@@ -129,14 +130,15 @@ class StandingObjects:
         return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
 
     def released(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, filled: np.ndarray
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, filled: np.ndarray, rate: float | None = None
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
-        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; a learning `rate` shortens the absorption
         self.frame += 1
         self._update_ages(x, mask, filled)
         self.settling = max(self.settling - 1, 0)
-        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
+        absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb)
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
@@ -161,7 +163,7 @@ class StandingObjects:
         in_bands(grow, flat.size, self._bands, CHUNK)
         self._oldest = max(oldest)
 
-    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough."""
         chosen: np.ndarray | None = None
         if self._leftovers is not None:
@@ -173,9 +175,8 @@ class StandingObjects:
             if self.settling:
                 self._objects = self._known(mask)
             _frame_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
-            absorbed = self._oldest * self._tick >= self._absorb
-            if absorbed:
-                due = self.age >= math.ceil(self._absorb / self._tick)
+            if self._oldest * self._tick >= absorb:
+                due = self.age >= math.ceil(absorb / self._tick)
                 chosen = due if chosen is None else chosen | due
             if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
 
 from bgsub._opencv import cv2, out_of_umat, to_umat
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import BgsubError, ParameterError, SourceError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
@@ -39,6 +40,7 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
+_ONE_THREAD = "a subtractor processes one frame at a time; use one subtractor for each stream"
 _OTHER_SCENE = FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN
 
 
@@ -178,6 +180,7 @@ class BackgroundSubtractor(OpenCVNames):
 
     def clear(self) -> None:
         """Forget everything, including the format of the frames."""
+        self._worker: int | None = None  # the thread that is processing a frame
         self.format: FrameFormat | None = None
         self._scenes: SceneManager | None = None
         self._kernels: Frames | None = None  # not loaded yet
@@ -224,8 +227,9 @@ class BackgroundSubtractor(OpenCVNames):
         fgmask : ndarray or cv2.UMat, (h, w), uint8, optional
             Receives the mask, and is returned.
         learningRate : float, default -1
-            0 freezes the model, 1 restarts it with this frame, a negative value means `forgetting`, a value between 0
-            and 1 replaces it for this frame after the start phase.
+            0 freezes the model, 1 restarts it with this frame, a negative value means `forgetting`. After the start
+            phase a value r between 0 and 1 replaces it for this frame, and objects that have been standing for 0.12 / r
+            seconds become background: as with ``history=1/r``, 2.4 s at 0.05, never later than `absorb_after`.
         knownForegroundMask : ndarray or cv2.UMat, (h, w), optional
             Known foreground (non-zero): shown in the mask and not learned.
 
@@ -239,19 +243,27 @@ class BackgroundSubtractor(OpenCVNames):
         ParameterError
             If there is no frame, as at the end of a video, if it differs in shape or type from the first one, if an
             argument is out of range, or if such frames need more memory than available.
+        BgsubError
+            If another thread is processing a frame.
 
         Notes
         -----
         The arguments are not used after the return and may be changed or reused.
         """
-        frames, frame = self._take(out_of_umat(image))
-        is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
-        out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
-        known = None if knownForegroundMask is None else out_of_umat(knownForegroundMask)
-        result = self._separate(frames, frame, learningRate, known)
-        self._learn(result, learningRate)
-        mask: Any = self._mask(frame, result, known, out)
-        return to_umat(mask, fgmask) if is_umat else mask
+        if self._worker not in (None, get_ident()):
+            raise BgsubError(_ONE_THREAD)
+        try:
+            self._worker = get_ident()
+            frames, frame = self._take(out_of_umat(image))
+            is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
+            out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
+            known = None if knownForegroundMask is None else out_of_umat(knownForegroundMask)
+            result = self._separate(frames, frame, learningRate, known)
+            self._learn(result, learningRate)
+            mask: Any = self._mask(frame, result, known, out)
+            return to_umat(mask, fgmask) if is_umat else mask
+        finally:
+            self._worker = None
 
     def process(
         self, image: np.ndarray | cv2.UMat, learningRate: float = -1, knownForegroundMask: Any = None
@@ -264,20 +276,26 @@ class BackgroundSubtractor(OpenCVNames):
             Mask, background, foreground, residual, probability, coefficients, phase and event, in arrays of its own,
             with a copy of the frame.
         """
-        frames, frame = self._take(out_of_umat(image))
-        frame, known = np.array(frame, order="C"), out_of_umat(knownForegroundMask)
-        result = self._separate(frames, frame, learningRate, known)
-        residual = result.residual()
-        probability = result.probability(residual, self._reduction)
-        self._learn(result, learningRate)
-        tracker = self.tracker if result.phase == "tracking" else None
-        y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        mask = self._mask(frame, result, known)
-        if self._reduction is not None:
-            residual = self._reduction.enlarge_residual(residual)
-        background = self._newest_background()
-        assert background is not None
-        return Separation(frame, mask, background.copy(), residual, y, result.phase, result.event, probability)
+        if self._worker not in (None, get_ident()):
+            raise BgsubError(_ONE_THREAD)
+        try:
+            self._worker = get_ident()
+            frames, frame = self._take(out_of_umat(image))
+            frame, known = np.array(frame, order="C"), out_of_umat(knownForegroundMask)
+            result = self._separate(frames, frame, learningRate, known)
+            residual = result.residual()
+            probability = result.probability(residual, self._reduction)
+            self._learn(result, learningRate)
+            tracker = self.tracker if result.phase == "tracking" else None
+            y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
+            mask = self._mask(frame, result, known)
+            if self._reduction is not None:
+                residual = self._reduction.enlarge_residual(residual)
+            background = self._newest_background()
+            assert background is not None
+            return Separation(frame, mask, background.copy(), residual, y, result.phase, result.event, probability)
+        finally:
+            self._worker = None
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn from the first frames of a video that will be processed from its beginning afterwards.

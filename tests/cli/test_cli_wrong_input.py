@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli_inputs import make_scene
+from cli_inputs import QUICK, make_scene
 from video_fakes import read_video, write_images, write_video
 
 from bgsub._opencv import cv2
@@ -44,6 +44,8 @@ TAKEN = "'taken' is a file, not a folder"
         (["live", "--no-window"], "or nothing would show the result; see bgsub live --help"),
         (["live", "0"], "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY is set"),
         (["fly"], "No such command 'fly'; see bgsub --help"),
+        (["."], "No such command '.'; bgsub scan . lists its motion, bgsub run . -o out writes masks"),
+        (["rtsp://camera/1"], "bgsub scan rtsp://camera/1 lists its motion"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?; see bgsub --help"),
         (["run"], "Missing argument 'SOURCE...'; see bgsub run --help"),
         (["run", "frames"], "Missing option '-o' / '--output'"),
@@ -127,3 +129,15 @@ def test_image_of_another_size(cli, tmp_path, odd):
     assert skipped.err.endswith("; skipped\n")
     words = ("--rank", 1, "--iterations", 5, "--on-error", "skip")
     assert "; 1 frame skipped" in cli("decompose", folder, "-o", tmp_path / "parts", *words).ok().out
+
+
+def test_words_for_switches_and_percent(cli, place):
+    """``--light off`` and ``--min-area 5%`` mean what they say."""
+    cli("run", "frames", "-o", "out", "--light", "off", "--shadows", "off", "--min-area", "5%", *QUICK).clean()
+    cli("run", "frames", "-o", "new", "--min-area", "500%").refused("--min-area must be a number in [0, 1], got 5.0")
+    cli("run", "frames", "-o", "new", "--light", "dark").refused("--light must be true or false, got 'dark'")
+
+
+def test_a_compressed_mask_is_named(cli, place):
+    answer = cli("run", "frames", "-o", "out", "--save", "mask.mp4,panel.mp4", *QUICK).ok()
+    assert answer.err.count("compressed with loss, to any value from 0 to 255; mask.mkv is exact") == 1

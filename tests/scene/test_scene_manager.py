@@ -190,3 +190,15 @@ def test_cut_starts_a_model_and_return_restores_it():
         assert (result.event, result.phase) == ("scene-return", "tracking")
         assert share(result.mask) < 0.02
         assert subtractor.process(camera.frame()).event is None
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.02])
+def test_a_learning_rate_absorbs_objects_sooner(rate):
+    """As OpenCV's history = 1 / rate."""
+    camera = Camera(picture())
+    subtractor = started(camera)
+    image, where = with_object(camera.background)
+    due = round(0.12 / rate * QUICK["fps"])
+    masks = [subtractor.apply(camera.frame(image), learningRate=rate) for _ in range(due + 10)]
+    assert share(masks[due - 5], where) > 0.8
+    assert share(masks[-1], where) == 0

@@ -333,3 +333,10 @@ def test_only_files_with_the_same_encoding_can_be_copied(tmp_path, caplog):
         for sink in create_sinks(tmp_path / "out", ["panel.mp4"], source):
             sink.abort()
     assert caplog.messages == [f"no sound in the output: {source.name} are several files"]
+
+
+def test_the_folder_of_a_sequence_means_its_input(tmp_path):
+    write_images(tmp_path / "input", np.full((3, 8, 10), 7, np.uint8))
+    (tmp_path / "groundtruth").mkdir()
+    with open_source(tmp_path) as source:
+        assert [frame.image[0, 0] for frame in source] == [7, 7, 7]

@@ -123,6 +123,8 @@ def create_sinks(
         path = expand_name(name, view=spec.view, source=label, started=started)
         ending = "" if spec.kind == "images" else spec.ending
         named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
+        if spec.view == "mask" and spec.kind == "video" and spec.ending != ".mkv":
+            logger.warning("mask%s is compressed with loss, to any value from 0 to 255; mask.mkv is exact", spec.ending)
     _check_distinct(named)
     for output in named:
         _check_input(output, folder, source)

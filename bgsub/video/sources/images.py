@@ -55,6 +55,8 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_dir():
         with os_errors_as(SourceError, f"folder '{text}' cannot be read"):
             found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
+            if path / "input" in found and not any(map(is_image, found)):  # a sequence of changedetection.net
+                return find_images(path / "input")
         message += "; bgsub batch takes folders of videos" if found else ""
     elif is_pattern(text):
         found, message = matches(text), f"no image matches '{text}'"
