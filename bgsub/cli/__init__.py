@@ -21,6 +21,7 @@ from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
 from bgsub.cli.installation import print_versions, warm_up
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
+from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
 from bgsub.errors import StoppedError
 from bgsub.jobs.interrupts import interruption, take_signals, terminations
@@ -28,6 +29,7 @@ from bgsub.jobs.interrupts import interruption, take_signals, terminations
 _GROUPS = {
     "Separate": (run, batch, decompose),
     "Watch": (live, scan, track),
+    "Look at results": (overview, search),
     "Measure": (demo, evaluate, bench),
     "Set up": (config, warm_up),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_op
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.errors import ParameterError, counted
+from bgsub.errors import ParameterError, SourceError, counted
 from bgsub.jobs import batch as batches
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ def batch(
         result = batches.run_batch(
             patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
         )
+    if "html" in options["event_formats"]:
+        from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
+
+        with suppress(SourceError):  # all files failed
+            write_overview(output, output / "overview.html")
     _report(result, kind == "log")
     return OK if result.complete else code_of(result.stopped)
 

@@ -44,6 +44,7 @@ class RunReporter:
     is_one_of_many: bool = False  # then without progress and summary
     duration: Timecode | None = None
     observer: OnlineScorer | None = None  # gets every frame after the outputs
+    lists_motion: bool = False  # whether the motion events are the result, not a part of the summary
     csv: Path | None = None  # file of the motion events
     _limited: set[str] = field(default_factory=set)  # names of the sources that the duration ended
 
@@ -97,7 +98,7 @@ class RunReporter:
 
             if self.csv is not None:
                 write_motion(self.csv, result.motion)
-            if result.motion and not Reporting.of().json:
+            if result.motion and not Reporting.of().json and (self.lists_motion or not Reporting.of().quiet):
                 click.echo(motion_table(result.motion))
         scores = {} if self.observer is None else self.observer.scores()
         sentence = summarise(result, result.name in self._limited)

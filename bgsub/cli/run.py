@@ -177,4 +177,4 @@ def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """
     source = sources[0] if len(sources) == 1 else sources
     job = make_job(source, None, {**options, "views": (), "list_motion": True})
-    run_job(job, RunReporter(csv=csv))
+    run_job(job, RunReporter(lists_motion=True, csv=csv))

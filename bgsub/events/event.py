@@ -95,7 +95,9 @@ class Event:
         Path of the clip of a motion event, set when the file is complete; the first one of several. None without
         a recorder.
     picture : str or None
-        Path of the snapshot of a motion event, or else of the thumbnail of its clip.
+        Path of the picture of an object; of the snapshot of a motion event, or else of the thumbnail of its clip.
+    began : str or None
+        Date and time of the start, ISO 8601, of an event in front of a camera that has ended.
 
     See Also
     --------
@@ -120,6 +122,7 @@ class Event:
     regions: list[str] = field(default_factory=list)
     clip: str | None = None
     picture: str | None = None
+    began: str | None = None
 
 
 class Motion(NamedTuple):

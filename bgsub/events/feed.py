@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,7 @@ class EventFeed:
         self._last: list[Event] | None = None
         self._last_motion: list[Event] | None = None
         self._owner: object = None
+        self._origin: datetime | None = None  # date of second 0 of a camera
 
     def step(self, frame: Frame, separation: Separation) -> Step:
         """Process a frame; return the same result if another output has given it already.
@@ -196,6 +198,8 @@ class EventFeed:
         moment = (frame.index, time, linker.clock, linker.gap, linker.state.interval)
         started = [one for one in objects if one.id > known and one.frame == frame.index]
         finished = [*ended, *linker.take_finished()]
+        self._origin = None if frame.arrived is None or time is None else frame.arrived - timedelta(seconds=float(time))
+        self._date([*finished, *motion.ended])
         settled = frame.index + 1 if linker.settled is None else linker.settled
         recent = self._recent(linker.clock)
         step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent)
@@ -206,14 +210,22 @@ class EventFeed:
     def finish(self) -> list[Event]:
         """End all events except motion and return them; every call returns the same list."""
         if self._last is None:
-            self._last = [*self._whole_frame(-1, None, None)[1], *self._linker.finish()]
+            self._last = self._date([*self._whole_frame(-1, None, None)[1], *self._linker.finish()])
         return self._last
 
     def finish_motion(self) -> list[Event]:
         """End the motion event that lasts and return it; every call returns the same list."""
         if self._last_motion is None:
-            self._last_motion = self._motion.finish()
+            self._last_motion = self._date(self._motion.finish())
         return self._last_motion
+
+    def _date(self, ended: list[Event]) -> list[Event]:
+        """Set the date of events in front of a camera."""
+        for event in ended:
+            if self._origin is not None and event.start_time is not None:
+                date = self._origin + timedelta(seconds=float(event.start_time))
+                event.began = date.isoformat(timespec="milliseconds")
+        return ended
 
     def checkpoint(self, caller: object) -> dict[str, Any]:
         """Return the state as types that JSON knows to the first caller, and an empty one to others."""

@@ -73,30 +73,32 @@ class MotionListSink(Sink):
         Times are in seconds, None if unknown; `source_start` is the time in the file `source`; `box` is left, top,
         width and height in pixels at the peak.
         """
-        return [self._row(event) for event in self._events]
+        return [row_of(event, self._source, self._files) for event in self._events]
 
-    def _row(self, event: Event) -> Row:
-        start, end = (None if time is None else float(time) for time in (event.start_time, event.end_time))
-        source, begin = self._source, 0.0
-        for part in self._files:
-            if start is not None and part.begin <= start:
-                source, begin = part.path.name, float(part.begin)
-        return {
-            "number": event.id,
-            "start": start,
-            "end": end,
-            "length": None if start is None or end is None else end - start,
-            "start_frame": event.start_frame,
-            "end_frame": event.end_frame,
-            "peak_share": round(event.peak_share, 6),
-            "peak_frame": event.peak_frame,
-            "box": list(event.peak_box),
-            "regions": list(event.regions),
-            "source": source,
-            "source_start": None if start is None else start - begin,
-            "clip": event.clip,
-            "picture": event.picture,
-        }
+
+def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:
+    """Return the row of an event of `source`, or of the one of its `files` in which it starts."""
+    start, end = (None if time is None else float(time) for time in (event.start_time, event.end_time))
+    begin = 0.0
+    for part in files:
+        if start is not None and part.begin <= start:
+            source, begin = part.path.name, float(part.begin)
+    return {
+        "number": event.id,
+        "start": start,
+        "end": end,
+        "length": None if start is None or end is None else end - start,
+        "start_frame": event.start_frame,
+        "end_frame": event.end_frame,
+        "peak_share": round(event.peak_share, 6),
+        "peak_frame": event.peak_frame,
+        "box": list(event.peak_box),
+        "regions": list(event.regions),
+        "source": source,
+        "source_start": None if start is None else start - begin,
+        "clip": event.clip,
+        "picture": event.picture,
+    }
 
 
 def motion_table(rows: Sequence[Row]) -> str:

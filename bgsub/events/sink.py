@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError
-from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
+from bgsub.events.object_pictures import ObjectPictureSink
 from bgsub.events.summary.sink import SummarySink
 from bgsub.events.writers import COLUMNS, LinesWriter, RegionWriter, Writer, csv_line, csv_row, json_line
 from bgsub.separation import Separation
@@ -20,7 +21,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame, FrameSource
 
-_LINES: dict[str, tuple[Callable[[Event], str], str]] = {"csv": (csv_line, csv_row(COLUMNS)), "jsonl": (json_line, "")}
+_LINES: dict[str, tuple[Callable[..., str], str]] = {"csv": (csv_line, csv_row(COLUMNS)), "jsonl": (json_line, "")}
 FORMATS = tuple(_LINES)
 
 
@@ -81,7 +82,8 @@ class EventSink(Sink):
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
-            self._writers[name] = LinesWriter(locate(EVENT_FORMATS[name]), *_LINES[name])
+            path, (line, header) = locate(EVENT_FORMATS[name]), _LINES[name]
+            self._writers[name] = LinesWriter(path, partial(line, folder=path.parent), header)
         if self._feed.regions.names and "csv" in self._writers:
             self._writers["regions"] = RegionWriter(locate("regions.csv"), self._feed.regions)
         self._done = False
@@ -145,9 +147,11 @@ def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Re
 def create_event_sinks(
     formats: Sequence[str], source: FrameSource, feed: EventFeed, locate: Callable[[str], Path]
 ) -> list[Sink]:
-    """Return the sinks of event files, formats of `EventSink` and "html"; `locate` returns the path from a name."""
+    """Return the sinks of `EVENT_FORMATS`; `locate` returns the path from a name."""
     sinks: list[Sink] = []
-    if lists := [name for name in formats if name != "html"]:
+    if "pictures" in formats:  # before the events, which refer to them
+        sinks.append(ObjectPictureSink(locate(EVENT_FORMATS["pictures"]), feed))
+    if lists := [name for name in formats if name in FORMATS]:
         sinks.append(EventSink("", lists, feed=feed, locate=locate))
     if "html" in formats:
         title = source.name if source.path is None else source.path.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -93,7 +94,7 @@ class RegionWriter(Writer):
         self._file.finish()
 
 
-def csv_line(event: Event) -> str:
+def csv_line(event: Event, folder: Path) -> str:
     """Return an event as a line with `COLUMNS`: ``type`` is the kind; events of the whole frame have no ID and size."""
     times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
     values = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
@@ -102,8 +103,8 @@ def csv_line(event: Event) -> str:
     return csv_row([*values, *[None] * 7])
 
 
-def json_line(event: Event) -> str:
-    """Return an event as a line of JSON; times in milliseconds, positions to 0.01 pixels."""
+def json_line(event: Event, folder: Path) -> str:
+    """Return an event as a line of JSON for a file in `folder`; times in milliseconds, positions to 0.01 pixels."""
     start, end = (None if time is None else round(time, 3) for time in (event.start_time, event.end_time))
     record: dict[str, Any] = {
         "type": event.kind,
@@ -113,8 +114,12 @@ def json_line(event: Event) -> str:
         "end_time": end,
         "frames": event.frames,
     }
+    if event.began is not None:
+        record["began"] = event.began
     if event.kind == EventKind.OBJECT:
         record |= {name: getattr(event, name) for name in ("id", "peak_area", "peak_frame", "peak_box", "regions")}
+        if event.picture is not None:
+            record["picture"] = Path(os.path.relpath(event.picture, folder)).as_posix()
         record["track_step"] = event.step
         record["track"] = {
             "frame": [box[0] for box in event.boxes],

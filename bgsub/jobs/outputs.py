@@ -60,9 +60,9 @@ def make_sinks(
         taken = {target: "another output" for sink in sinks for target in targets_of(sink)}
 
         def locate(name: str) -> Path:
-            stem, _, ending = name.rpartition(".")
+            stem, dot, ending = name.partition(".")
             path = expand_name(job.name, view=stem, source=label_of(source), started=started)
-            target = job.output / path.with_name(f"{path.name}.{ending}")
+            target = job.output / path.with_name(f"{path.name}{dot}{ending}")
             if taken.setdefault(target, name) != name:
                 raise ParameterError(
                     f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"

@@ -29,8 +29,8 @@ STILL_ENDINGS = (".png", ".jpg", ".tif")
 ALPHA_VIDEO_ENDINGS = (".mkv", ".mov")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
-#: File names by format of events.
-EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "html": "summary.html"}
+#: Names of the files, or of the folder, by format of events.
+EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "html": "summary.html", "pictures": "objects"}
 
 FIELDS = ("view", "source", "date", "time")
 DEFAULT_NAME = "{view}"

@@ -1,0 +1,123 @@
+"""``bgsub search`` and ``bgsub overview``: the results of earlier runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bgsub.cli.help import EVENTS, OUTPUT, Example
+from bgsub.cli.logs import Reporting, json_option
+from bgsub.cli.options import check_file, checked, converted, file_option, option, parse_shares, seconds
+from bgsub.cli.settings import Command
+from bgsub.errors import ParameterError, counted
+from bgsub.video.regions import Regions
+from bgsub.video.timecode import Timecode
+
+
+def _second(text: str | None) -> float | None:
+    """Return the seconds of a time such as ``90s`` or ``0:01:30``; or ParameterError."""
+    if text is None:
+        return None
+    time = Timecode.parse(text)
+    if time.seconds is None:
+        raise ParameterError(f"a time must be in seconds, such as {text}s or {text}.0, or 1:02:03; got {text!r}")
+    return float(time.seconds)
+
+
+@click.command(
+    cls=Command,
+    short_help="List what was in a region, from stored results.",
+    examples=(
+        Example("bgsub search events --region 100,50,80,120", "Who was there, from the events of bgsub track"),
+        Example("bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00", "In an hour, of a batch"),
+        Example("bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv", "From stored masks"),
+    ),
+)
+@click.argument("place", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
+@option(
+    "--region",
+    group=EVENTS,
+    multiple=True,
+    required=True,
+    callback=checked(Regions),
+    metavar="[NAME=]REGION",
+    help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels, for masks also in percent. Can be repeated.",
+)
+@option("--from", "start", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only from this time on.")
+@option("--to", "end", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only up to this time.")
+@option(
+    "--motion-threshold",
+    group=EVENTS,
+    multiple=True,
+    callback=converted(parse_shares),
+    metavar="[REGION=]SHARE",
+    help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]",
+)
+@seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
+@file_option("--csv", group=OUTPUT, callback=check_file, help="Write the table to this file as well, replacing it.")
+@json_option("Print the table as JSON.")
+def search(
+    *,
+    place: Path,
+    region: tuple[str, ...],
+    start: float | None,
+    end: float | None,
+    motion_threshold: dict[str, Any],
+    event_gap: float,
+    csv: Path | None,
+) -> None:
+    """List when something appeared in a region and left it, from the RESULTS of earlier runs.
+
+    RESULTS is a folder that bgsub run, track or batch wrote; its objects (events.jsonl) are searched, or, if there are
+    none, its masks (mask.mkv, mask/). It can also be a video or folder of masks. The number is the ID of the object or
+    that of the motion event; the peak is the largest share of the region. Times are from the start of each recording.
+    """
+    from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
+    from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - as above
+    from bgsub.events.search import Span, search_results  # noqa: PLC0415 - as above
+
+    if start is not None and end is not None and end < start:
+        raise ParameterError(f"--to must come after --from (got {start:g} s and {end:g} s)")
+    regions = Regions(region)
+    rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
+    rules.check_regions(regions.names)
+    rows = search_results(place, regions, rules, Span(start, end))
+    if csv is not None:
+        write_motion(csv, rows)
+    if Reporting.of().json:
+        click.echo(json.dumps(rows))
+        return
+    if rows:
+        click.echo(motion_table(rows))
+    click.echo(f"{place}: {counted(len(rows), 'event') if rows else 'nothing'} in {', '.join(regions.names)}")
+
+
+@click.command(
+    cls=Command,
+    short_help="Show the events of many runs on one page.",
+    examples=(
+        Example("bgsub overview results", "Clips and objects of all results, in results/overview.html"),
+        Example("bgsub overview clips -o day.html --title Monday", "The clips of a day"),
+    ),
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@file_option(
+    "-o", "--output", group=OUTPUT, callback=check_file, help="The page.  [default: overview.html in the folder]"
+)
+@option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
+def overview(*, folder: Path, output: Path | None, title: str) -> None:
+    """Write one page with the clips and objects of all results in FOLDER and below it, in the order of time.
+
+    It has filters for sources, regions and kinds, plays the clips, and needs no server: it refers to the files of the
+    results, so keep them together. Results are folders with events.jsonl or clips.csv. At most the newest 20,000
+    events are shown. An existing page is replaced.
+    """
+    from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
+
+    path = output or folder / "overview.html"
+    number = write_overview(folder, path, title)
+    if not Reporting.of().quiet:
+        click.echo(f"{counted(number, 'event')}; wrote {path}")

@@ -1,0 +1,112 @@
+"""One page for the events of many runs: clips and objects by time, with filters; ``templates/overview.html``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bgsub.errors import counted
+from bgsub.events.results import Result, find_results, read_clips, read_objects
+from bgsub.storage.durable_io import write_whole
+from bgsub.video.timecode import clock_text
+from bgsub.video.web_page import render
+
+#: Most events on a page: the newest ones.
+MOST = 20_000
+
+
+def write_overview(folder: Path, path: Path, title: str = "") -> int:
+    """Write the page of all results in a folder and below it.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with events.jsonl or clips.csv, or with folders of them.
+    path : Path
+        The page; its links are relative to its folder.
+    title : str
+        Heading, by default the name of the folder.
+
+    Returns
+    -------
+    int
+        Number of events on the page.
+
+    Raises
+    ------
+    SourceError
+        If there are no results, or a file of events is damaged.
+    SinkError
+        If the page cannot be written.
+    """
+    events = [event for result in find_results(folder) for event in _events(result, path.parent)]
+    events.sort(key=lambda event: (event["date"], event["source"], event["second"]))
+    shown = events[-MOST:]
+    # A script element ends at </script> even inside of a text.
+    data = json.dumps(shown, separators=(",", ":")).replace("<", "\\u003c")
+    page = render(
+        "overview.html",
+        title=title or Path(os.path.abspath(folder)).name,
+        data=data,
+        number=counted(len(events), "event"),
+        left_out=len(events) - len(shown),
+        sources=sorted({event["source"] for event in shown}),
+        regions=sorted({region for event in shown for region in event["regions"]}),
+        kinds=sorted({event["kind"] for event in shown}),
+    )
+    write_whole(path, page)
+    return len(shown)
+
+
+def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
+    """Yield the clips and objects of a result as the page takes them."""
+    for row in read_clips(result.clips) if result.clips is not None else ():
+        assert result.clips is not None
+        place = result.clips.parent
+        first, last = _number(row.get("start", "")), _number(row.get("end", ""))
+        yield {
+            "kind": "clip",
+            "source": result.name,
+            "date": row.get("began", ""),
+            "second": first,
+            "time": clock_text(max(first, 0.0)).partition(".")[0],
+            "text": f"{last - first:.1f} s, at most {100 * _number(row.get('peak_share', '')):.2g} % in motion",
+            "regions": [],
+            "picture": _link(place / row["thumbnail"], base) if row.get("thumbnail") else "",
+            "clip": _link(place / row["file"], base),
+        }
+    for record in read_objects(result.events) if result.events is not None else ():
+        start, end = record.get("start_time"), record.get("end_time")
+        if isinstance(start, (int, float)) and isinstance(end, (int, float)):
+            begin, time, length = float(start), clock_text(max(start, 0.0)).partition(".")[0], f"{end - start:.1f} s"
+        else:
+            begin, time = float(record["start_frame"]), f"frame {record['start_frame']}"
+            length = f"{record['end_frame'] - record['start_frame'] + 1} frames"
+        picture = record.get("picture")
+        yield {
+            "kind": "object",
+            "source": result.name,
+            "date": str(record.get("began", "")),
+            "second": begin,
+            "time": time,
+            "text": f"object {record['id']}, {length}",
+            "regions": [str(name) for name in record.get("regions", [])],
+            "picture": _link(result.folder / str(picture), base) if picture else "",
+            "clip": "",
+        }
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _link(path: Path, base: Path) -> str:
+    """Return the address of a file in a page in the folder `base`."""
+    return quote(Path(os.path.relpath(path, base)).as_posix(), errors="surrogateescape")
