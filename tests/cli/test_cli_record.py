@@ -220,3 +220,39 @@ def test_wrong_scans(cli, here, plain):
     (here / "bgsub.toml").write_text('motion_threshold = "0.1%"\n')
     assert "motion event" in cli("scan", plain, *SCAN).ok().out
     assert names(here) == ["bgsub.toml"]
+
+
+def test_search_and_overview_of_results(cli, here, plain):
+    words = ("--record", "out/clips", "-o", "out", "--event-formats", "jsonl,pictures", *TIGHT, *QUICK)
+    cli("run", plain, *words).clean()
+    answer = cli("overview", "out", "--title", "Film").clean()
+    page, objects = Path("out/overview.html").read_text(), Path("out/events.jsonl").read_text().count('"object"')
+    assert objects >= 3  # one jumps back to the left
+    assert answer.out == f"{3 + objects} events; wrote out/overview.html\n"
+    assert (page.count('"kind":"object"'), page.count('"kind":"clip"')) == (objects, 3)
+    assert page.count('"picture":"objects/00000') == objects
+    found = cli("search", "out", "--region", "gate=40,0,20,96", "--csv", "found.csv").clean()
+    assert found.out.splitlines()[-1].startswith("out: ")
+    rows = list(csv.DictReader(Path("found.csv").read_text().splitlines()))
+    assert len(rows) == len(found.out.splitlines()) - 2 >= 2
+    assert {row["regions"] for row in rows} == {"gate"}
+    assert float(rows[0]["start"]) == pytest.approx(6, abs=0.5)
+    later = json.loads(cli("search", "out", "--region", "gate=40,0,20,96", "--from", "10s", "--json").clean().out)
+    assert [row["start"] for row in later] == [float(row["start"]) for row in rows if float(row["end"]) >= 10]
+    assert cli("search", "out", "--region", "0,0,5,5").clean().out == "out: nothing in region1\n"
+
+
+def test_wrong_searches_and_overviews(cli, here):
+    (here / "empty").mkdir()
+    cli("search", "nothing", "--region", "0,0,5,5").refused("'nothing' does not exist")
+    cli("search", "empty", "--region", "0,0,5,5").refused("no events.jsonl and no masks in 'empty' or below")
+    cli("search", "empty").refused("--region")
+    cli("search", "empty", "--region", "0,0,5").refused("--region: a region must be")
+    cli("search", "empty", "--region", "0,0,5,5", "--from", 12).refused("a time must be in seconds, such as 12s")
+    words = ("--region", "0,0,5,5", "--from", "2s", "--to", "1s")
+    cli("search", "empty", *words).refused("--to must come after --from (got 2 s and 1 s)")
+    words = ("--region", "a=0,0,5,5", "--motion-threshold", "b=1%")
+    cli("search", "empty", *words).refused("a motion threshold is for a region: a; got 'b'")
+    cli("overview", "nothing").refused("no such folder: 'nothing'")
+    cli("overview", "empty").refused("no events.jsonl and no clips.csv in folder 'empty' or below")
+    cli("overview", "empty", "-o", "no/page.html").refused("takes a file in a folder that exists")

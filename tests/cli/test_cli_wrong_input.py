@@ -71,7 +71,7 @@ def test_commands(cli, place, words, message):
         ("--progress none", "Invalid value for '--progress': 'none' is not one of 'auto', 'bar', 'log'; see"),
         ("--fps 0", "Invalid value for '--fps': 0.0 is not in the range x>0"),
         ("--start soon", "--start must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got"),
-        ("--event-formats xml", "--event-formats takes csv, jsonl, html, got 'xml'"),
+        ("--event-formats xml", "--event-formats takes csv, jsonl, html, pictures, got 'xml'"),
         ("--roi 1,2,3", "--roi: a region must be"),
         ("--roi a=0,0,5,5 --roi a=0,0,6,6", "--roi: regions must have different names, got 'a' twice"),
         ("--model junk.npz --start-frames 9", "junk.npz is not a bgsub model, or it is damaged"),

@@ -150,7 +150,7 @@ def test_runs_with_a_region(tmp_path, source):
     regions = Regions(["top=0,0,100%,50%"])
     sinks = create_event_sinks(EVENT_FORMATS, source, make_feed(source, regions=regions), tmp_path.joinpath)
     assert Pipeline(source, RegionSubtractor(Threshold(), regions), sinks).run().frames == 40
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*FILES, "summary.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "objects", "summary.html"])
     rows = table(tmp_path / "events.csv")
     assert rows
     assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
@@ -171,7 +171,9 @@ def test_resumed_outputs_are_identical(tmp_path, source):
 
     write(stream, *(straight := make("straight")))
     close(straight)
-    assert len(contents("straight")) == len(stream) + 4
+    pictures = list((tmp_path / "straight" / "objects").iterdir())
+    assert len(pictures) > 1
+    assert len(contents("straight")) == len(stream) + 4 + len(pictures)
     assert b'id="motion-2"' in (tmp_path / "straight" / "summary.html").read_bytes()
     for cut, beyond in ((0, 7), (21, 35), (55, 70)):
         name = f"torn{cut}"

@@ -1,0 +1,200 @@
+"""Pictures of objects, the overview of many results, and the search in them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from event_scenes import RATE, SHAPE, pairs, together, walk, write
+from video_fakes import write_images
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SourceError
+from bgsub.events import EventFeed, EventSink, MotionRules, ObjectLinker
+from bgsub.events.motion_table import MotionListSink, motion_table, write_motion
+from bgsub.events.object_pictures import ObjectPictureSink
+from bgsub.events.overview import write_overview
+from bgsub.events.results import find_results
+from bgsub.events.search import Span, search_results
+from bgsub.video.regions import Regions
+
+CROSSING = (
+    [[]] * 5 + [[box] for box in walk((0, 10), (2, 0), 40)] + [[]] * 30 + [[box] for box in walk((84, 10), (-2, 0), 40)]
+)
+
+
+def picture_of(boxes, grey=30):
+    """A frame with bright, textured boxes."""
+    image = np.full((*SHAPE, 3), grey, np.uint8)
+    for number, (x, y, w, h) in enumerate(boxes):
+        part = image[y : y + h, x : x + w]
+        part[:] = 120
+        part[::2, ::2] = 250 - 40 * number
+    return image
+
+
+def track(folder: Path, frames, regions=None, start=0.0):
+    """Write the events of boxes into a folder as ``bgsub track`` does."""
+    feed = EventFeed(ObjectLinker(RATE, regions=regions))
+    sinks = [ObjectPictureSink(folder / "objects", feed), EventSink(folder, ["jsonl"], feed=feed)]
+    for boxes, (frame, separation) in zip(frames, pairs(frames), strict=True):
+        later = replace(frame, time=frame.time + start)
+        write([(later, replace(separation, frame=picture_of(boxes), phase="tracking"))], *sinks)
+    for sink in sinks:
+        sink.close()
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def test_the_picture_of_an_object_is_its_best_sight(tmp_path):
+    """It grows, is largest where the border cuts it, and is blurred nowhere."""
+    boxes = [(40 + i, 10, 10 + i // 2, 12 + i // 2) for i in range(30)] + [(76, 10, 20, 30)] * 4
+    (event,) = track(tmp_path, [[box] for box in boxes])
+    assert event["picture"] == "objects/000001.jpg"
+    picture = cv2.imread(str(tmp_path / event["picture"]))
+    *_, w, h = boxes[29]  # the largest one inside of the frame
+    assert h < picture.shape[0] < 2 * h
+    assert w < picture.shape[1] < 2 * w
+    assert (picture > 200).mean() > 0.05
+
+
+def test_old_pictures_are_removed_and_others_stay(tmp_path):
+    objects = tmp_path / "objects"
+    objects.mkdir()
+    (objects / "000007.jpg").touch()
+    (objects / "mine.jpg").touch()
+    track(tmp_path, CROSSING)
+    assert sorted(path.name for path in objects.iterdir()) == ["000001.jpg", "000002.jpg", "mine.jpg"]
+
+
+def clips_of(folder: Path, *rows, **more):
+    folder.mkdir(parents=True)
+    with (folder / "clips.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["file", "start", "end", "peak_share", "began", "thumbnail"])
+        writer.writeheader()
+        writer.writerows({"peak_share": "0.1", **row, **more} for row in rows)
+
+
+def page_data(path: Path):
+    page = path.read_text()
+    return page, json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+
+
+def test_the_overview_has_clips_and_objects_of_all_results_by_time(tmp_path):
+    track(tmp_path / "a", CROSSING, Regions(["left=0,0,30,48"]))
+    track(tmp_path / "b", CROSSING, start=100.0)
+    clips_of(tmp_path / "b" / "clips", {"file": "x 1.mp4", "start": "99", "end": "104.5", "thumbnail": "x 1.jpg"})
+    clips_of(tmp_path / "door", {"file": "d.mkv", "start": "0", "end": "2", "began": "2026-01-02T03:04:05"})
+    assert [result.name for result in find_results(tmp_path)] == ["a", "b", "door"]
+    assert write_overview(tmp_path, tmp_path / "overview.html", "All") == 6
+    page, events = page_data(tmp_path / "overview.html")
+    assert "<h1>All</h1>" in page
+    assert [(one["source"], one["kind"]) for one in events] == [
+        ("a", "object"), ("a", "object"), ("b", "clip"), ("b", "object"), ("b", "object"), ("door", "clip"),
+    ]  # fmt: skip
+    assert events[0]["picture"] == "a/objects/000001.jpg"
+    assert events[0]["regions"] == ["left"]
+    assert (events[2]["clip"], events[2]["picture"]) == ("b/clips/x%201.mp4", "b/clips/x%201.jpg")
+    assert (events[2]["time"], events[2]["text"]) == ("00:01:39", "5.5 s, at most 10 % in motion")
+    assert events[5]["date"] == "2026-01-02T03:04:05"
+
+
+def test_names_cannot_leave_their_place_in_the_overview(tmp_path):
+    evil = "</script><img src=x onerror=alert(1)>"
+    folder = tmp_path / "<b>'\"& {{ 7 * 7 }}"
+    clips_of(folder, {"file": f"{evil}.mp4", "start": "0", "end": "nan", "thumbnail": "javascript:alert(1)"})
+    write_overview(tmp_path, tmp_path / "overview.html", evil)
+    page, (event,) = page_data(tmp_path / "overview.html")
+    assert "<img src" not in page
+    assert "49" not in event["source"]
+    assert page.count("</script>") == 2
+    assert event["clip"].endswith("%3C/script%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E.mp4")
+    assert event["picture"].endswith("/javascript%3Aalert%281%29")
+
+
+def test_only_the_newest_events_are_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.events.overview.MOST", 3)
+    clips_of(tmp_path / "c", *({"file": f"{n}.mp4", "start": str(n), "end": str(n + 1)} for n in range(5)))
+    assert write_overview(tmp_path, tmp_path / "o.html") == 3
+    page, events = page_data(tmp_path / "o.html")
+    assert [one["second"] for one in events] == [2, 3, 4]
+    assert "5 events; the oldest 2 are not shown" in page
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"type":"object","start_frame":1,"end_frame":2}', "[" * 100_000])
+def test_a_damaged_list_is_named(tmp_path, line):
+    track(tmp_path, CROSSING)
+    with (tmp_path / "events.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(SourceError, match=r"events\.jsonl', line 3: this is no event"):
+        write_overview(tmp_path, tmp_path / "o.html")
+    with pytest.raises(SourceError, match="line 3"):
+        search_results(tmp_path, Regions(["0,0,5,5"]))
+    with pytest.raises(SourceError, match=r"no events\.jsonl and no clips\.csv"):
+        find_results(tmp_path / "objects")
+
+
+@pytest.mark.parametrize("text", ["gate=40,0,10,48", "gate=40,0;50,0;50,48;40,48"])
+def test_search_in_objects(tmp_path, text):
+    track(tmp_path / "a", CROSSING)
+    first, second = search_results(tmp_path, Regions([text]))
+    # an object 8 pixels wide has a quarter in the region from x = 34 to 48
+    assert (first["start_frame"], first["end_frame"]) == (5 + 17, 5 + 24)
+    assert first["start"] == pytest.approx(22 / RATE)
+    assert (second["number"], second["source"], second["regions"]) == (2, "a", ["gate"])
+    assert second["picture"] == str(tmp_path / "a" / "objects" / "000002.jpg")
+    assert 0 < second["peak_share"] <= 8 * 12 / 480
+    assert search_results(tmp_path, Regions([text]), span=Span(start=2.0)) == [second]
+    assert search_results(tmp_path, Regions([text]), span=Span(end=2.0)) == [first]
+    assert search_results(tmp_path, Regions(["gate=40,40,10,8"])) == []
+    with pytest.raises(ParameterError, match="region 'gate' must be in pixels"):
+        search_results(tmp_path, Regions(["gate=10%,0,10,48"]))
+
+
+def test_an_object_that_returns_into_a_region_has_two_rows(tmp_path):
+    there = [(30, 10, 8, 12)] * 20
+    track(tmp_path, together(there + walk((30, 10), (2, 0), 20) + walk((68, 10), (-2, 0), 20) + there))
+    regions, found = Regions(["10,0,30,48"]), []
+    for gap in (0.5, 5.0):
+        found.append(search_results(tmp_path, regions, MotionRules(max_gap=gap)))
+    assert [len(rows) for rows in found] == [2, 1]
+    assert found[0][0]["number"] == found[0][1]["number"] == 1
+
+
+@pytest.mark.parametrize("kind", ["folder", "place"])
+def test_search_in_masks(tmp_path, kind):
+    masks = [pair[1].mask for pair in pairs(CROSSING)]
+    write_images(tmp_path / "mask", np.stack(masks), "bin{:06d}.png")
+    place = tmp_path / "mask" if kind == "folder" else tmp_path
+    rules = MotionRules(min_share=0.05, min_duration=0.0, max_gap=0.5)
+    first, second = search_results(place, Regions(["gate=45%,0,10%,100%"]), rules)
+    assert first["regions"] == second["regions"] == ["gate"]
+    assert first["start_frame"] == pytest.approx(5 + 18, abs=2)
+    assert first["peak_share"] == pytest.approx(8 * 12 / 480, rel=0.15)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=r"no events\.jsonl and no masks"):
+        search_results(tmp_path / "empty", Regions(["0,0,5,5"]))
+
+
+def test_rows_as_text_and_as_csv(tmp_path):
+    feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0.1, max_gap=0.2), follow=False)
+    with MotionListSink(feed, "cam") as found:
+        for frame, separation in pairs(CROSSING, None):
+            write([(frame, replace(separation, phase="tracking"))], found)
+    assert motion_table([]) == ""
+    lines = motion_table(found.rows()).splitlines()
+    assert [line.split()[:3] for line in lines] == [["#", "start", "end"], ["1", "frame", "5"], ["2", "frame", "75"]]
+    assert lines[1].split()[3:] == ["frame", "44", "40", "frames", "2.1", "%", "0,10,8,12"]
+    write_motion(tmp_path / "m.csv", found.rows())
+    first, second = csv.DictReader((tmp_path / "m.csv").read_text().splitlines())
+    assert (first["start"], first["start_frame"], second["end_frame"], first["w"], first["clip"]) == (
+        "",
+        "5",
+        "114",
+        "8",
+        "",
+    )
