@@ -35,6 +35,18 @@ def number_of(text: str) -> float:
     return float(text.rstrip()[:-1]) / 100 if text.rstrip().endswith("%") else float(text)
 
 
+class Share(click.FloatRange):
+    """A share between 0 and 1, also in percent."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.rstrip().endswith("%"):
+            try:
+                value = number_of(value)
+            except ValueError:
+                self.fail(f"{value!r} is not a valid share.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def parse_shares(value: str | Sequence[str] | float) -> dict[str, Any]:
     """Return the fields of `MotionRules` for shares such as ``0.01``, ``1%`` and ``gate=2%``; or ParameterError."""
     fields: dict[str, Any] = {}

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from bgsub.cli.help import CLIPS, EVENTS, NOTIFICATIONS, OUTPUT
+from bgsub.cli.help import CLIPS, EVENTS, METHOD, NOTIFICATIONS, OUTPUT
 from bgsub.cli.method_options import given, model_option
 from bgsub.cli.options import (
     FOLDER,
+    Share,
     checked,
     combine,
     converted,
@@ -33,9 +35,19 @@ from bgsub.jobs.job import Job
 from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
 from bgsub.video.regions import Regions
 
+#: Settings by name of the preset; other options override them.
+PRESETS: dict[str, dict[str, Any]] = {
+    "sensitive": {"threshold": "0.04", "min_area": "0.0001", "motion_threshold": ["0.05%"], "min_event_length": "0.1"},
+    "calm": {"min_area": "0.001", "motion_threshold": ["1%"], "min_event_length": "1", "min_object_time": "0.5"},
+    "fast": {"scale": "0.33", "stabilise": "false"},
+}
+
 _MOTION = {"min_event_length": "min_duration", "event_gap": "max_gap"}
+_RECORDING = {
+    **{"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"},
+    **{"clip_boxes": "drawn", "keep_days": "keep_days", "keep_gb": "keep_bytes"},
+}
 #: Fields of `MotionRules` and `ClipRules` by option.
-_RECORDING = {"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"}
 
 
 def reacts_to_motion(options: Mapping[str, Any]) -> bool:
@@ -56,9 +68,14 @@ def _check_motion(options: Mapping[str, Any]) -> None:
             "--record, --on-event, --webhook or --snapshots",
         ),
     ):
-        used = [name for name in names if options.get(name) not in (None, {})]
+        used = [name for name in names if options.get(name) not in (None, {}) and _is_typed(name)]
         if used and not is_allowed:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
+
+
+def _is_typed(name: str) -> bool:
+    """Return whether an option was typed or set by a variable; files and presets may be for other commands."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT_MAP
 
 
 def _values(options: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
@@ -82,11 +99,31 @@ def _check_addresses(texts: tuple[str, ...]) -> None:
         WebhookNotifier(text)
 
 
+def _use_preset(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    """Make the settings of a preset the defaults of a command; those of files and variables win."""
+    if value is not None:
+        known = {option.name for option in context.command.params}
+        settings = {name: setting for name, setting in PRESETS[value].items() if name in known}
+        context.default_map = {**settings, **(context.default_map or {})}
+
+
+preset_option = option(
+    "--preset",
+    group=METHOD,
+    type=click.Choice(list(PRESETS)),
+    is_eager=True,
+    expose_value=False,
+    callback=_use_preset,
+    help="Settings for small or faint motion, for scenes with much unimportant motion, or for slow machines.",
+)
+
 _of_clips = partial(seconds, group=CLIPS)
+_limit_of_clips = partial(option, group=CLIPS, type=click.FloatRange(0, min_open=True))
 _folder = partial(option, type=FOLDER, metavar="FOLDER")
 snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder.")
 _of_notifications = partial(option, group=NOTIFICATIONS, multiple=True)
 record_options = combine(
+    preset_option,
     _folder(
         "--record",
         group=CLIPS,
@@ -110,6 +147,19 @@ record_options = combine(
         "--max-clip-length",
         type=click.FloatRange(0, min_open=True),
         help="Continue a longer clip in another file.  [default: no limit]",
+    ),
+    flag(
+        "--clip-boxes",
+        group=CLIPS,
+        default=None,
+        help="Draw objects, regions, date or time onto the clips, which are encoded then, not copied.",
+    ),
+    _limit_of_clips("--keep-days", metavar="N", help="Remove clips of the folder that are older."),
+    _limit_of_clips(
+        "--keep-gb",
+        metavar="N",
+        callback=lambda _context, _option, value: None if value is None else 1e9 * value,
+        help="Remove the oldest clips of the folder while they take more than so many GB.",
     ),
 )
 
@@ -177,10 +227,29 @@ region_options = combine(
         "Can be repeated.",
     ),
     _region(
+        "--ignore",
+        metavar="REGION",
+        help="Report no foreground in this region, which is shown; written like --roi. Can be repeated.",
+    ),
+    _region(
         "--privacy",
         metavar="REGION",
         help="Black out this region before processing; written like --roi. Can be repeated.",
     ),
+)
+
+_OBJECTS = {
+    "max_object_area": "max_area",
+    "max_object_width": "max_width",
+    "max_object_height": "max_height",
+    "min_object_time": "min_duration",
+}  #: Parameters of `ObjectLinker` by option.
+_of_size = partial(_of_events, type=Share(0, 1, min_open=True), metavar="SHARE")
+object_options = combine(
+    _of_size("--max-object-area", help="Largest area of an object, as a share of the frame, such as 20%."),
+    _of_size("--max-object-width", help="Largest width of an object, as a share of the frame."),
+    _of_size("--max-object-height", help="Largest height of an object, as a share of the frame."),
+    seconds("--min-object-time", group=EVENTS, help="Shortest time that an object must be seen.  [default: 0.2]"),
 )
 
 #: The value `event_formats` is a list of str.
@@ -192,6 +261,7 @@ event_options = combine(
         metavar="FORMAT,...",
         help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page).",
     ),
+    object_options,
     region_options,
 )
 
@@ -212,4 +282,5 @@ def make_job(source: str | tuple[str, ...], output: Path | None, options: Mappin
     fields_of_job: dict[str, Any] = {field.name: options[field.name] for field in fields(Job) if field.name in options}
     fields_of_job |= {"source": source, "output": output or Path(), "save": views or (), "parameters": given(options)}
     motion = {**options["motion_threshold"], **_values(options, _MOTION)}
-    return Job(**fields_of_job, motion=motion, recording=_values(options, _RECORDING))
+    objects = {field: options[name] for name, field in _OBJECTS.items() if options.get(name) is not None}
+    return Job(**fields_of_job, motion=motion, objects=objects, recording=_values(options, _RECORDING))

@@ -192,5 +192,5 @@ _LIMITS: dict[str, _Reason] = {
     "overwrite": _never("replaces results"),
     "serve": _on_loopback,
     **dict.fromkeys(_PATHS.split(), _in_folder),
-    **dict.fromkeys(("roi", "privacy"), _region_in_folder),
+    **dict.fromkeys(("roi", "ignore", "privacy"), _region_in_folder),
 }

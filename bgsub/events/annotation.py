@@ -46,7 +46,11 @@ def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1
     """Return a new picture, (h, w, 3) uint8, with boxes, regions, time and events; it may have several `tiles`."""
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
-    text = "  ".join([f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
+    if step.date is not None:
+        when = f"{step.date:%Y-%m-%d %H:%M:%S}"
+    else:
+        when = f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0))
+    text = "  ".join([when, *step.recent])
     scale = _scale(picture)
     scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
     objects = [one for one in step.objects if one.id and one.frame == step.frame]

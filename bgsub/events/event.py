@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -179,6 +180,8 @@ class Step:
         Index of the first frame whose objects are not all known yet.
     recent : tuple of str
         Names of motion and of events of the whole frame that last or ended at most two seconds ago.
+    date : datetime, optional
+        When the frame of a camera arrived.
     """
 
     frame: int
@@ -194,3 +197,4 @@ class Step:
     motion: Motion
     settled: int
     recent: tuple[str, ...] = ()
+    date: datetime | None = None

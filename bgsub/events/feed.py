@@ -143,6 +143,8 @@ class EventFeed:
 
     Attributes
     ----------
+    linker : ObjectLinker
+        As given.
     regions : RegionCounter
         Counts the objects in the regions of the linker.
 
@@ -159,7 +161,7 @@ class EventFeed:
     """
 
     def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:
-        self._linker, self.follow = linker, follow
+        self.linker, self.follow = linker, follow
         self.regions = RegionCounter(linker.regions)
         rules = rules or MotionRules()
         rules.check_regions(self.regions.names)
@@ -189,7 +191,7 @@ class EventFeed:
         """
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
-        linker, time = self._linker, self._linker.time(frame)
+        linker, time = self.linker, self.linker.time(frame)
         known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
         begun, ended = self._whole_frame(frame.index, time, separation.event)
@@ -202,7 +204,7 @@ class EventFeed:
         self._date([*finished, *motion.ended])
         settled = frame.index + 1 if linker.settled is None else linker.settled
         recent = self._recent(linker.clock)
-        step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent)
+        step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent, frame.arrived)
         self.regions.step(step, covers)
         self._newest = (frame, step)
         return step
@@ -210,7 +212,7 @@ class EventFeed:
     def finish(self) -> list[Event]:
         """End all events except motion and return them; every call returns the same list."""
         if self._last is None:
-            self._last = self._date([*self._whole_frame(-1, None, None)[1], *self._linker.finish()])
+            self._last = self._date([*self._whole_frame(-1, None, None)[1], *self.linker.finish()])
         return self._last
 
     def finish_motion(self) -> list[Event]:
@@ -235,12 +237,12 @@ class EventFeed:
             return {}
         parts = {"motion": self._motion, "whole": self._whole, "regions": self.regions.state}
         dumped = {name: dump(part) for name, part in parts.items()}
-        return {**dumped, "linker": dump(self._linker.state), "shown": dict(self._shown)}
+        return {**dumped, "linker": dump(self.linker.state), "shown": dict(self._shown)}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Restore what `checkpoint` returned; an empty state changes nothing."""
         if state:
-            self._linker.state = load(LinkerState, state["linker"])
+            self.linker.state = load(LinkerState, state["linker"])
             self._motion = load(MotionEvents, state["motion"])
             self._shown = dict(state["shown"])
             self._whole = None if state["whole"] is None else load(Event, state["whole"])

@@ -80,6 +80,8 @@ class ObjectLinker:
     join : int, optional
         Parts of the foreground at most twice as many pixels apart are one object; by default 0.005 of the shorter
         side of the frame.
+    max_area, max_width, max_height : float, default 1
+        Largest area, width and height of an object, as shares of those of the frame.
     max_hidden : float, default 3
         Longest time in seconds that an object may be hidden in another one.
     regions : Regions, optional
@@ -111,6 +113,9 @@ class ObjectLinker:
         min_duration: float = 0.2,
         min_area: int | None = None,
         join: int | None = None,
+        max_area: float = 1.0,
+        max_width: float = 1.0,
+        max_height: float = 1.0,
         max_hidden: float = 3.0,
         regions: Regions | None = None,
     ) -> None:
@@ -121,6 +126,10 @@ class ObjectLinker:
             raise ParameterError(f"min_area must be 1 or more, got {min_area!r}")
         if join is not None and join < 0:
             raise ParameterError(f"join must be 0 or more, got {join!r}")
+        for name, share in (("max_area", max_area), ("max_width", max_width), ("max_height", max_height)):
+            if not 0 < share <= 1:
+                raise ParameterError(f"{name} must be a share of the frame, more than 0 and at most 1, got {share!r}")
+        self._most = max_area, max_width, max_height
         self._fps = None if fps is None else float(fps)
         self._max_gap, self._min_duration, self._max_hidden = max_gap, min_duration, max_hidden
         self._min_area, self._join, self.regions = min_area, join, regions
@@ -183,6 +192,8 @@ class ObjectLinker:
         mask = separation.mask
         min_area = max(4, round(MIN_AREA_SHARE * mask.size)) if self._min_area is None else self._min_area
         found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
+        if self._most != (1, 1, 1):
+            found = [one for one in found if self._fits(one, mask.shape)]
         links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
@@ -197,6 +208,12 @@ class ObjectLinker:
         for index in sorted(set(range(len(found))) - set(links.values())):
             result += self._begin(found[index], frame)
         return result
+
+    def _fits(self, one: Detection, shape: tuple[int, ...]) -> bool:
+        """Whether an object is not larger than allowed."""
+        area, width, height = self._most
+        (rows, columns), (_, _, w, h) = shape, one.box
+        return one.area <= area * rows * columns and w <= width * columns and h <= height * rows
 
     def skip(self, frame: Frame) -> list[ObjectInFrame]:
         """Take the time of the next frame without looking for objects in it."""

@@ -7,8 +7,10 @@ import io
 import logging
 import math
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -20,6 +22,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events.annotation import Outlines, annotate, outlines_of
 from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
@@ -48,6 +51,11 @@ class ClipRules:
         Seconds recorded before and after an event. Events whose clips would overlap share one clip.
     max_duration : float, optional
         Longest clip in seconds, after which the next one begins; by default unlimited.
+    keep_days, keep_bytes : float, optional
+        Remove clips that began earlier, and the oldest ones of a folder with more bytes; by default none. Only files
+        that clips.csv lists are removed.
+    drawn : bool
+        Draw objects, regions, date or time, and events onto the clips, which are encoded then.
 
     Raises
     ------
@@ -58,12 +66,15 @@ class ClipRules:
     --------
     >>> from bgsub.events import ClipRules
     >>> ClipRules(pre_roll=5)
-    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None)
+    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None, keep_days=None, keep_bytes=None, drawn=False)
     """
 
     pre_roll: float = 2.0
     post_roll: float = 3.0
     max_duration: float | None = None
+    keep_days: float | None = None
+    keep_bytes: float | None = None
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         check_seconds(pre_roll=self.pre_roll, post_roll=self.post_roll)
@@ -71,6 +82,9 @@ class ClipRules:
             raise ParameterError(
                 f"max_duration must be a positive number of seconds or None, got {self.max_duration!r}"
             )
+        for name, value in (("keep_days", self.keep_days), ("keep_bytes", self.keep_bytes)):
+            if value is not None and not value > 0:
+                raise ParameterError(f"{name} must be a positive number or None, got {value!r}")
 
 
 LIST_NAME = "clips.csv"
@@ -113,8 +127,11 @@ class ClipNames:
                 return path
 
 
-def add_to_list(folder: Path, clip: Clip | None = None) -> None:
-    """Add a clip to the list of the folder, or create the list; safe with several runs. SinkError if it fails."""
+def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None = None) -> None:
+    """Add a clip to the list of the folder, or create the list, and remove old clips by the rules.
+
+    Safe with several runs. SinkError if it fails.
+    """
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         try:
@@ -124,8 +141,39 @@ def add_to_list(folder: Path, clip: Clip | None = None) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows([*rows, *([] if clip is None else [_row(clip)])])
+        old, rows = _expired(folder, [*rows, *([] if clip is None else [_row(clip)])], rules or ClipRules())
+        writer.writerows(rows)
         write_whole(path, text.getvalue().encode())
+        for row in old:
+            for name in (row["file"], row["thumbnail"]):
+                if name and Path(name).name == name:
+                    with suppress(OSError):
+                        (folder / name).unlink(missing_ok=True)
+        if old:
+            logger.info("removed %d old clips from %s", len(old), folder)
+
+
+_Rows = list[dict[str, str]]
+
+
+def _expired(folder: Path, rows: _Rows, rules: ClipRules) -> tuple[_Rows, _Rows]:
+    """Return the clips to remove and those to keep; the newest one is kept."""
+    if rules.keep_days is None and rules.keep_bytes is None:
+        return [], rows
+    first, last = time.time() - 86400 * (rules.keep_days or math.inf), len(rows) - 1
+    old: _Rows = []
+    kept: _Rows = []
+    size = 0
+    for number, row in reversed(list(enumerate(rows))):
+        try:
+            status = (folder / row["file"]).stat()
+        except (OSError, ValueError):
+            kept.append(row)  # moved by the user
+            continue
+        size += status.st_size
+        is_old = status.st_mtime < first or size > (rules.keep_bytes or math.inf)
+        (old if is_old and number != last else kept).append(row)
+    return old, kept[::-1]
 
 
 def _row(clip: Clip) -> dict[str, str]:
@@ -262,7 +310,7 @@ class RecorderSink(Sink):
         self.clips: list[Clip] = []
         self._rules = rules or ClipRules()
         self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=False)
-        ending = ending_of_copy(files[0].path) if copy and make_sink is None else None
+        ending = ending_of_copy(files[0].path) if copy and make_sink is None and not self._rules.drawn else None
         self._copies = ending is not None
         encode = partial(VideoSink, audio_from=audio_from)
         self._make_sink = make_sink or ((lambda path, *_: CopySink(path, files)) if self._copies else encode)
@@ -271,6 +319,7 @@ class RecorderSink(Sink):
         self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
+        self._outlines: Outlines | None = None
         self._held, self._warned = PreRoll(memory), False
         self._until = -math.inf  # end of the recording after the newest event
         self._lasting: list[Event] = []  # the event that lasts
@@ -291,7 +340,11 @@ class RecorderSink(Sink):
             self._most = max(self._most, motion.share)
         self._lasting = motion.begun or ([] if motion.ended else self._lasting)
         picture = None if self._copies else to_uint8(separation.frame)
-        picture = to_bgr8(picture) if picture is not None and picture.ndim == 3 else picture
+        picture = to_bgr8(picture) if picture is not None and (picture.ndim == 3 or self._rules.drawn) else picture
+        if self._rules.drawn and picture is not None:
+            if self._outlines is None:
+                self._outlines = outlines_of(self._feed.linker.regions, separation.mask.shape)
+            picture = annotate(step, self._outlines, picture)
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
             return
@@ -366,7 +419,7 @@ class RecorderSink(Sink):
         if growing.jpeg:
             clip.thumbnail = clip.path.with_suffix(".jpg")
             write_whole(clip.thumbnail, growing.jpeg)
-        add_to_list(self.folder, clip)
+        add_to_list(self.folder, clip, self._rules)
         for event in growing.events.values():
             event.clip = event.clip or str(clip.path)
             event.picture = event.picture or (str(clip.thumbnail) if clip.thumbnail else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -139,9 +139,15 @@ class EventSink(Sink):
             writer.resume(state["files"][name])
 
 
-def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None) -> EventFeed:
-    """Return the event feed for all sinks of a source."""
-    return EventFeed(ObjectLinker(None if source.fps is None else float(source.fps), regions=regions), rules)
+def make_feed(
+    source: FrameSource,
+    rules: MotionRules | None = None,
+    regions: Regions | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> EventFeed:
+    """Return the event feed for all sinks of a source; `limits` are parameters of `ObjectLinker`."""
+    fps = None if source.fps is None else float(source.fps)
+    return EventFeed(ObjectLinker(fps, regions=regions, **(limits or {})), rules)
 
 
 def create_event_sinks(

@@ -35,6 +35,8 @@ class Job:
         The part of the source, see `open_source`.
     roi : tuple of str
         Regions of interest, strings as `bgsub.video.Regions` takes them; none for the whole frame.
+    ignore : tuple of str
+        Regions without foreground, which are shown; written as those of `roi`.
     privacy : tuple of str
         Regions that are blacked out before processing, written as those of `roi`.
     boxes : bool
@@ -43,6 +45,9 @@ class Job:
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
+    objects : dict
+        Limits of objects that are not at their defaults, see `bgsub.events.ObjectLinker`: ``min_duration``, and
+        ``max_area``, ``max_width`` and ``max_height`` as shares of the frame.
     list_motion : bool
         Whether the result lists the motion events.
     max_events : int, optional
@@ -94,10 +99,12 @@ class Job:
     duration: str | None = None
     every: int = 1
     roi: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
     privacy: tuple[str, ...] = ()
     boxes: bool = False
     event_formats: tuple[str, ...] = ()
     motion: dict[str, Any] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
     list_motion: bool = False
     max_events: int | None = None
     record: Path | None = None
@@ -120,7 +127,7 @@ class Job:
         for name in ("output", "record", "snapshots", "model", "save_model"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
-        for name in ("save", "roi", "privacy", "event_formats", "on_event", "webhook"):
+        for name in ("save", "roi", "ignore", "privacy", "event_formats", "on_event", "webhook"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
         if isinstance(self.source, list):  # of JSON

@@ -84,7 +84,7 @@ class JobIdentity:
             if field.name not in _OTHER_FIELDS
             for value in [getattr(job, field.name)]
         }
-        regions = {"roi": job.roi, "privacy": job.privacy}
+        regions = {"roi": job.roi, "ignore": job.ignore, "privacy": job.privacy}
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
         options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # they may have passwords
         options |= SubtractorParameters.of(job.parameters).as_dict()

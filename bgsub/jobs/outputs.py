@@ -40,7 +40,7 @@ def make_sinks(
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
-    feed = feed or make_feed(source, MotionRules(**job.motion), regions)
+    feed = feed or make_feed(source, MotionRules(**job.motion), regions, job.objects)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
 
@@ -79,8 +79,9 @@ def make_sinks(
         if job.list_motion or job.max_events is not None:
             sinks.append(MotionListSink(feed, label_of(source), source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)
-    # Clips alone need no objects, whose tracking takes most of the time.
-    feed.follow = not own or not all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
+    # Clips alone need no objects, whose tracking takes most of the time, unless they are drawn.
+    only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
+    feed.follow = not own or not only_motion or job.recording.get("drawn", False)
     return sinks
 
 

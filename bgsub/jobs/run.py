@@ -90,6 +90,8 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     with _open(job) as source, Claims() as claims:
         if regions is not None and not source.live:  # the first frame of a camera shows its size
             regions.union(source.size[::-1])
+        if job.ignore and not source.live:
+            Regions(job.ignore).union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
         if not source.live:  # a lower bound: the first frame shows whether it is grey
             check_stream_memory(
@@ -111,7 +113,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
             remove_record(job, targets)
         controls = controls or (Controls() if job.max_events else None)
         run = partial(execute, watch=watch, controls=controls, claims=claims, online=job.online)
-        used = subtractor if regions is None else RegionSubtractor(subtractor, regions)
+        used = restricted(subtractor, job)
         result = run(source, used, sinks, save_model=job.save_model, checkpoints=checkpoints)
         if checkpoints is not None:
             finish(job, checkpoints, targets)
@@ -226,6 +228,14 @@ def make_subtractor(
     return subtractor
 
 
+def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtractor | RegionSubtractor:
+    """Return a subtractor of the regions of a job; the given one if it has none."""
+    if not job.roi and not job.ignore:
+        return subtractor
+    regions, ignored = (Regions(texts) if texts else None for texts in (job.roi, job.ignore))
+    return RegionSubtractor(subtractor, regions, ignored)
+
+
 class RegionSubtractor:
     """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame.
 
@@ -233,8 +243,8 @@ class RegionSubtractor:
     change, a covered lens or another scene.
     """
 
-    def __init__(self, subtractor: Any, regions: Regions) -> None:
-        self._subtractor, self._regions = subtractor, regions
+    def __init__(self, subtractor: Any, regions: Regions | None, ignored: Regions | None = None) -> None:
+        self._subtractor, self._regions, self._ignored = subtractor, regions, ignored
         self._shape: tuple[int, ...] = ()
         self._box: tuple[slice, slice] = (slice(0), slice(0))
         self._inside = np.empty((0, 0), bool)
@@ -271,7 +281,11 @@ class RegionSubtractor:
         if not self._shape:
             if frame.ndim not in (2, 3):
                 raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
-            inside = self._regions.union(frame.shape)
+            inside = np.ones(frame.shape[:2], bool) if self._regions is None else self._regions.union(frame.shape)
+            if self._ignored is not None:
+                inside &= ~self._ignored.union(frame.shape)
+            if not inside.any():
+                raise ParameterError("the ignored regions cover all that is processed")
             self._box = surroundings(inside)
             self._inside, self._shape = inside[self._box].copy(), frame.shape
         if frame.shape != self._shape:

@@ -23,7 +23,6 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
-from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import SnapshotSink, Viewer
@@ -194,7 +193,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
             regions = Regions(camera.roi) if camera.roi else None
-            feed = make_feed(source, MotionRules(**camera.motion), regions)
+            feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
             screens = list(screens)
             if self.server is not None:
                 screens.append(self.server.sink(number))
@@ -207,7 +206,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
                 (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
-            within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
+            within: Any = run.restricted(subtractor, camera)
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
             return self._runner(source, within, sinks, **options)
 

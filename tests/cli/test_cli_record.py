@@ -217,9 +217,9 @@ def test_wrong_scans(cli, here, plain):
     cli("scan", plain, "--motion-threshold", "a lot").refused("takes a share from 0 to 1 or in percent", "got 'a lot'")
     cli("scan", plain, "--csv", "missing/motion.csv").refused("--csv takes a file in a folder that exists")
     cli("run", plain, "-o", "out", "--max-events", 2).refused("--max-events needs --record, --on-event")
-    (here / "bgsub.toml").write_text('motion_threshold = "0.1%"\n')
-    assert "motion event" in cli("scan", plain, *SCAN).ok().out
-    assert names(here) == ["bgsub.toml"]
+    (here / "own.toml").write_text('motion_threshold = "100%"\n')
+    assert "no motion" in cli("--config", "own.toml", "scan", plain, *SCAN).ok().out
+    assert names(here) == ["own.toml"]
 
 
 def test_search_and_overview_of_results(cli, here, plain):
@@ -256,3 +256,36 @@ def test_wrong_searches_and_overviews(cli, here):
     cli("overview", "nothing").refused("no such folder: 'nothing'")
     cli("overview", "empty").refused("no events.jsonl and no clips.csv in folder 'empty' or below")
     cli("overview", "empty", "-o", "no/page.html").refused("takes a file in a folder that exists")
+
+
+def test_ignored_regions_and_object_limits(cli, here, plain):
+    """The object walks in rows 30 to 70."""
+    words = ("--event-formats", "csv", "--overwrite", *QUICK)
+    counts = []
+    for more in ((), ("--ignore", "0,25,100%,50"), ("--max-object-height", "30%"), ("--max-object-area", "20%")):
+        cli("run", plain, "-o", "out", "--save", "background-image", *words, *more).clean()
+        counts.append(len(Path("out/events.csv").read_text().splitlines()) - 1)
+    assert counts[1:3] == [0, 0]
+    assert counts[3] == counts[0] >= 3
+    cli("run", plain, "-o", "new", "--ignore", "0,0,100%,100%").refused("the ignored regions cover all")
+    cli("run", plain, "-o", "new", "--ignore", "9,9").refused("--ignore: a region must be")
+    cli("track", plain, "-o", "new", "--max-object-width", "120%").refused("Invalid value for '--max-object-width'")
+
+
+def test_presets_are_settings_that_options_override(cli, here, plain):
+    calm = json.loads(cli("scan", plain, "--preset", "calm", "--json", *SCAN).clean().out)["motion"]
+    lower = ("--motion-threshold", "0.1%", "--min-event-length", 0)
+    usual = json.loads(cli("scan", plain, "--preset", "calm", "--json", *lower, *SCAN).clean().out)["motion"]
+    assert len(usual) == 3
+    assert len(calm) < 3  # the last one is shorter than a second
+    cli("run", plain, "-o", "out", "--preset", "calm", *QUICK).clean()  # has no motion
+    (here / "own.toml").write_text("min_event_length = 0\n")
+    assert (
+        len(
+            json.loads(cli("--config", "own.toml", "scan", plain, "--preset", "calm", "--json", *SCAN).ok().out)[
+                "motion"
+            ]
+        )
+        == 3
+    )
+    cli("scan", plain, "--preset", "loud").refused("'loud' is not one of 'sensitive', 'calm', 'fast'")

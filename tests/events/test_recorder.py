@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import datetime
@@ -268,3 +270,59 @@ def test_concurrent_runs_keep_every_line_of_the_list(tmp_path):
     with (tmp_path / "clips.csv").open(newline="") as file:
         assert {row["file"] for row in csv.DictReader(file)} == {f"{s}-{n}.mp4" for s in "abc" for n in range(10)}
     assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
+
+
+def listed(folder, names, age):
+    """Write clips of 100 bytes with pictures; `age` is in days by name."""
+    for name in names:
+        for path in (folder / f"{name}.mp4", folder / f"{name}.jpg"):
+            path.write_bytes(b"x" * 100)
+            os.utime(path, 2 * (time.time() - 86400 * age.get(name, 0),))
+        add_to_list(folder, Clip(folder / f"{name}.mp4", 0, 1, thumbnail=folder / f"{name}.jpg"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        ({}, "abcde"),
+        ({"keep_days": 3}, "cde"),
+        ({"keep_days": 0.001}, "de"),  # c is a day old
+        ({"keep_bytes": 250}, "de"),
+        ({"keep_bytes": 1}, "e"),  # the newest clip stays
+        ({"keep_days": 3, "keep_bytes": 250}, "de"),
+    ],
+)
+def test_old_clips_are_removed(tmp_path, rules, kept):
+    listed(tmp_path, "abcd", {"a": 10, "b": 5, "c": 1})
+    (tmp_path / "mine.mp4").write_bytes(b"x" * 1000)
+    path = tmp_path / "e.mp4"
+    path.write_bytes(b"x" * 100)
+    add_to_list(tmp_path, Clip(path, 0, 1), ClipRules(**rules))
+    assert sorted(path.stem for path in tmp_path.glob("*.mp4")) == [*kept, "mine"]
+    assert sorted(path.stem for path in tmp_path.glob("*.jpg")) == [name for name in kept if name != "e"]
+    rows = list(csv.DictReader((tmp_path / "clips.csv").open()))
+    assert [row["file"] for row in rows] == [f"{name}.mp4" for name in kept]
+
+
+def test_only_files_of_the_folder_are_removed(tmp_path):
+    outside = tmp_path / "outside.mp4"
+    outside.touch()
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    (folder / "clips.csv").write_text(HEADER + "../outside.mp4,0,1,,,,,,,../outside.mp4\n")
+    (folder / "e.mp4").touch()
+    os.utime(outside, (0, 0))
+    add_to_list(folder, Clip(folder / "e.mp4", 0, 1), ClipRules(keep_days=1))
+    assert outside.exists()
+
+
+def test_boxes_and_time_on_clips(tmp_path, factory):
+    clips = RecorderSink(
+        tmp_path, ClipRules(0, 0, drawn=True), feed=EventFeed(ObjectLinker(RATE), MotionRules(0.01, min_duration=0)),
+        make_sink=factory,
+    )  # fmt: skip
+    write(clips, range(10), separation(100, 0.2))
+    clips.close()
+    pictures = [one.background for one in factory.sinks[0].separations]
+    assert all((picture != 100).any() for picture in pictures)
+    assert pictures[0].shape == (7 * SHAPE[0], 7 * SHAPE[1], 3)  # small pictures are enlarged for the text

@@ -314,7 +314,7 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
     check_name(job.name)
     if job.save:
         parse_outputs(job.save)
-    for texts in (job.roi, job.privacy):
+    for texts in (job.roi, job.ignore, job.privacy):
         if texts:
             Regions(texts)
     if job.save_model == job.output / RECORD:
@@ -339,8 +339,10 @@ def _absolute(job: Job) -> Job:
     paths: dict[str, Any] = {
         name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
     }
-    roi, privacy = (tuple(map(absolute_region, texts)) for texts in (job.roi, job.privacy))
-    return replace(job, roi=roi, privacy=privacy, **paths)
+    regions: dict[str, Any] = {
+        name: tuple(map(absolute_region, getattr(job, name))) for name in ("roi", "ignore", "privacy")
+    }
+    return replace(job, **regions, **paths)
 
 
 def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
