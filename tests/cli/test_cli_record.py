@@ -212,14 +212,14 @@ def test_scan_of_several_files_names_them(cli, here, films):
     assert "  frame 6" in cli("scan", "images", "--event-gap", 0.5, *QUICK).clean().out
 
 
-def test_wrong_scans(cli, here, plain):
+def test_wrong_scans(cli, here, plain, monkeypatch):
     cli("scan", "nothing.mp4").refused("no such file or folder: 'nothing.mp4'")
     cli("scan", plain, "--motion-threshold", "a lot").refused("takes a share from 0 to 1 or in percent", "got 'a lot'")
     cli("scan", plain, "--csv", "missing/motion.csv").refused("--csv takes a file in a folder that exists")
     cli("run", plain, "-o", "out", "--max-events", 2).refused("--max-events needs --record, --on-event")
-    (here / "own.toml").write_text('motion_threshold = "100%"\n')
-    assert "no motion" in cli("--config", "own.toml", "scan", plain, *SCAN).ok().out
-    assert names(here) == ["own.toml"]
+    monkeypatch.setenv("BGSUB_MOTION_THRESHOLD", "100%")
+    assert "no motion" in cli("scan", plain, *SCAN).ok().out
+    assert names(here) == []
 
 
 def test_search_and_overview_of_results(cli, here, plain):
@@ -272,20 +272,13 @@ def test_ignored_regions_and_object_limits(cli, here, plain):
     cli("track", plain, "-o", "new", "--max-object-width", "120%").refused("Invalid value for '--max-object-width'")
 
 
-def test_presets_are_settings_that_options_override(cli, here, plain):
+def test_presets_are_settings_that_options_override(cli, here, plain, monkeypatch):
     calm = json.loads(cli("scan", plain, "--preset", "calm", "--json", *SCAN).clean().out)["motion"]
     lower = ("--motion-threshold", "0.1%", "--min-event-length", 0)
     usual = json.loads(cli("scan", plain, "--preset", "calm", "--json", *lower, *SCAN).clean().out)["motion"]
     assert len(usual) == 3
     assert len(calm) < 3  # the last one is shorter than a second
     cli("run", plain, "-o", "out", "--preset", "calm", *QUICK).clean()  # has no motion
-    (here / "own.toml").write_text("min_event_length = 0\n")
-    assert (
-        len(
-            json.loads(cli("--config", "own.toml", "scan", plain, "--preset", "calm", "--json", *SCAN).ok().out)[
-                "motion"
-            ]
-        )
-        == 3
-    )
+    monkeypatch.setenv("BGSUB_MIN_EVENT_LENGTH", "0")
+    assert len(json.loads(cli("scan", plain, "--preset", "calm", "--json", *SCAN).ok().out)["motion"]) == 3
     cli("scan", plain, "--preset", "loud").refused("'loud' is not one of 'sensitive', 'calm', 'fast'")
