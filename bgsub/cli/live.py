@@ -161,6 +161,8 @@ _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
     """Return the regions of the run, and the function that writes drawn ones into `REGIONS_FILE`."""
+    from bgsub.live.region_store import KINDS  # noqa: PLC0415 - few runs need it
+
     config = str(context.find_root().params.get("config"))
 
     def overrides(option: click.Parameter) -> bool:
@@ -174,7 +176,7 @@ def _regions(context: click.Context, options: dict[str, Any]) -> sessions.Region
         above = [called(context, one) for one in context.command.params if one.name in texts and overrides(one)]
         return f"{REGIONS_FILE}, which {' and '.join(above)} overrides" if above else REGIONS_FILE
 
-    return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
+    return sessions.RegionStore({kind: options[kind] for kind in KINDS}, save)
 
 
 def _start(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:

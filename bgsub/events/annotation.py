@@ -42,6 +42,23 @@ def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> Outlines:
     return found
 
 
+class OutlineCache:
+    """The outlines of the regions of a feed, or of `regions` until the feed gets others."""
+
+    def __init__(self, feed: EventFeed, regions: Regions | None) -> None:
+        self._feed, self._regions = feed, regions
+        self._first = feed.linker.regions
+        self._outlines: tuple[Regions | None, Outlines] | None = None
+
+    def of(self, shape: tuple[int, ...]) -> Outlines:
+        """Return the outlines in frames of `shape`."""
+        newest = self._feed.linker.regions
+        regions = self._regions if newest is self._first else newest
+        if self._outlines is None or self._outlines[0] is not regions:
+            self._outlines = regions, outlines_of(regions, shape)
+        return self._outlines[1]
+
+
 def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
     """Return a new picture, (h, w, 3) uint8, with boxes, regions, time and events; it may have several `tiles`."""
     picture = enlarged(picture).copy()
@@ -150,15 +167,13 @@ class AnnotatingSink(Sink):
     """
 
     def __init__(self, sink: Sink, feed: EventFeed, regions: Regions | None = None) -> None:
-        self._sink, self._feed, self._regions = sink, feed, regions
-        self._outlines: Outlines | None = None
+        self._sink, self._feed, self._outlines = sink, feed, OutlineCache(feed, regions)
         self.path, self.folder = getattr(sink, "path", None), getattr(sink, "folder", None)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        if self._outlines is None:
-            self._outlines = outlines_of(self._regions, separation.mask.shape)
         step = self._feed.step(frame, separation)
-        self._sink.write(frame, replace(separation, annotate=partial(annotate, step, self._outlines)))
+        outlines = self._outlines.of(separation.mask.shape)
+        self._sink.write(frame, replace(separation, annotate=partial(annotate, step, outlines)))
 
     def preview(self, frame: Frame) -> None:
         self._sink.preview(frame)

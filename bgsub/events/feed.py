@@ -172,6 +172,7 @@ class EventFeed:
         self._last: list[Event] | None = None
         self._last_motion: list[Event] | None = None
         self._owner: object = None
+        self._regions_to_come: tuple[Regions | None, ...] = ()
         self._origin: datetime | None = None  # date of second 0 of a camera
 
     def step(self, frame: Frame, separation: Separation) -> Step:
@@ -191,6 +192,10 @@ class EventFeed:
         """
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
+        if self._regions_to_come:
+            (regions,), self._regions_to_come = self._regions_to_come, ()
+            self.linker.use_regions(regions)
+            self.regions = RegionCounter(regions)
         linker, time = self.linker, self.linker.time(frame)
         known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
@@ -208,6 +213,10 @@ class EventFeed:
         self.regions.step(step, covers)
         self._newest = (frame, step)
         return step
+
+    def replace_regions(self, regions: Regions | None) -> None:
+        """Use other regions from the next frame on, with new counts; from any thread."""
+        self._regions_to_come = (regions,)
 
     def finish(self) -> list[Event]:
         """End all events except motion and return them; every call returns the same list."""

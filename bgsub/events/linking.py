@@ -139,6 +139,10 @@ class ObjectLinker:
         self._starting = False
         self.state = LinkerState(interval=1 / (self._fps or DEFAULT_FPS))
 
+    def use_regions(self, regions: Regions | None) -> None:
+        """Report other regions from the next frame on."""
+        self.regions, self._masks = regions, {}
+
     @property
     def clock(self) -> float:
         """Seconds of the newest frame, 0 before the first."""

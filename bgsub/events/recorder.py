@@ -22,7 +22,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
-from bgsub.events.annotation import Outlines, annotate, outlines_of
+from bgsub.events.annotation import OutlineCache, annotate
 from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
@@ -319,7 +319,7 @@ class RecorderSink(Sink):
         self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
-        self._outlines: Outlines | None = None
+        self._outlines = OutlineCache(self._feed, self._feed.linker.regions)
         self._held, self._warned = PreRoll(memory), False
         self._until = -math.inf  # end of the recording after the newest event
         self._lasting: list[Event] = []  # the event that lasts
@@ -342,9 +342,7 @@ class RecorderSink(Sink):
         picture = None if self._copies else to_uint8(separation.frame)
         picture = to_bgr8(picture) if picture is not None and (picture.ndim == 3 or self._rules.drawn) else picture
         if self._rules.drawn and picture is not None:
-            if self._outlines is None:
-                self._outlines = outlines_of(self._feed.linker.regions, separation.mask.shape)
-            picture = annotate(step, self._outlines, picture)
+            picture = annotate(step, self._outlines.of(separation.mask.shape), picture)
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
             return

@@ -85,7 +85,7 @@ class EventSink(Sink):
             path, (line, header) = locate(EVENT_FORMATS[name]), _LINES[name]
             self._writers[name] = LinesWriter(path, partial(line, folder=path.parent), header)
         if self._feed.regions.names and "csv" in self._writers:
-            self._writers["regions"] = RegionWriter(locate("regions.csv"), self._feed.regions)
+            self._writers["regions"] = RegionWriter(locate("regions.csv"), self._feed)
         self._done = False
         for place in dict.fromkeys(path.parent for path in self.paths):
             prepare_folder(place)

@@ -13,7 +13,7 @@ from typing import Any
 
 from bgsub.events.event import Event, EventKind, Step
 from bgsub.events.feed import COLUMNS as REGION_COLUMNS
-from bgsub.events.feed import RegionCounter
+from bgsub.events.feed import EventFeed
 from bgsub.storage.durable_io import GrowingFile
 
 COLUMNS = (
@@ -81,16 +81,16 @@ class LinesWriter(Writer):
 class RegionWriter(Writer):
     """Writes a CSV file with one line per region at the end."""
 
-    def __init__(self, path: Path, counter: RegionCounter) -> None:
+    def __init__(self, path: Path, feed: EventFeed) -> None:
         super().__init__(path)
-        self._counter = counter
+        self._feed = feed
 
     def step(self, step: Step) -> None:
         pass
 
     def finish(self, last: list[Event]) -> None:
-        self._counter.finish()
-        self._file.append("".join(map(csv_row, [REGION_COLUMNS, *self._counter.rows()])))
+        self._feed.regions.finish()
+        self._file.append("".join(map(csv_row, [REGION_COLUMNS, *self._feed.regions.rows()])))
         self._file.finish()
 
 

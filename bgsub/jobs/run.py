@@ -216,7 +216,7 @@ def make_subtractor(
         if source is not None and "fps" not in parameters:
             parameters = {"fps": frames_per_second(source), **parameters}
         subtractor = BackgroundSubtractor(**parameters)
-        subtractor.note = _PRIVACY.join(map(absolute_region, privacy))
+        subtractor.note = privacy_note(privacy)
         return subtractor
     if parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
@@ -228,12 +228,16 @@ def make_subtractor(
     return subtractor
 
 
+def privacy_note(regions: Iterable[str]) -> str:
+    """Return the note of a model about its privacy regions."""
+    return _PRIVACY.join(map(absolute_region, regions))
+
+
 def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtractor | RegionSubtractor:
     """Return a subtractor of the regions of a job; the given one if it has none."""
     if not job.roi and not job.ignore:
         return subtractor
-    regions, ignored = (Regions(texts) if texts else None for texts in (job.roi, job.ignore))
-    return RegionSubtractor(subtractor, regions, ignored)
+    return RegionSubtractor(subtractor, Regions.of(job.roi), Regions.of(job.ignore))
 
 
 class RegionSubtractor:
@@ -243,14 +247,21 @@ class RegionSubtractor:
     change, a covered lens or another scene.
     """
 
-    def __init__(self, subtractor: Any, regions: Regions | None, ignored: Regions | None = None) -> None:
-        self._subtractor, self._regions, self._ignored = subtractor, regions, ignored
+    def __init__(
+        self, subtractor: Any, regions: Regions | None, ignored: Regions | None = None, whole: bool = False
+    ) -> None:
+        self._subtractor, self._given, self._whole = subtractor, (regions, ignored), whole
+        self._used: tuple[Regions | None, Regions | None] | None = None  # of the newest frame
         self._shape: tuple[int, ...] = ()
         self._box: tuple[slice, slice] = (slice(0), slice(0))
         self._inside = np.empty((0, 0), bool)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._subtractor, name)
+
+    def replace(self, regions: Regions | None, ignored: Regions | None) -> None:
+        """Use other regions from the next frame on, if the `whole` frame is processed; from any thread."""
+        self._given = regions, ignored
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn the first frames, see `BackgroundSubtractor.rehearse`."""
@@ -259,6 +270,9 @@ class RegionSubtractor:
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
+        if self._whole and self._given == (None, None):
+            whole: Separation = self._subtractor.process(image, learningRate=learningRate)
+            return whole
         frame = np.array(image)  # a copy, like that of the inner subtractor
         part = self._subtractor.process(self._box_of(frame), learningRate=learningRate)
         mask, residual = self._placed(part.mask), self._placed(part.residual)
@@ -278,16 +292,22 @@ class RegionSubtractor:
 
     def _box_of(self, frame: np.ndarray) -> np.ndarray:
         """Return the box of a frame, in which the regions of the first one are; ParameterError for another shape."""
-        if not self._shape:
-            if frame.ndim not in (2, 3):
-                raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
-            inside = np.ones(frame.shape[:2], bool) if self._regions is None else self._regions.union(frame.shape)
-            if self._ignored is not None:
-                inside &= ~self._ignored.union(frame.shape)
-            if not inside.any():
-                raise ParameterError("the ignored regions cover all that is processed")
-            self._box = surroundings(inside)
-            self._inside, self._shape = inside[self._box].copy(), frame.shape
+        given = self._given
+        if given is not self._used:
+            self._fit(frame, *given)
+            self._used = given
         if frame.shape != self._shape:
             raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")
         return np.ascontiguousarray(frame[self._box])
+
+    def _fit(self, frame: np.ndarray, regions: Regions | None, ignored: Regions | None) -> None:
+        """Compute the box and the mask of the regions."""
+        if frame.ndim not in (2, 3):
+            raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
+        inside = np.ones(frame.shape[:2], bool) if regions is None else regions.union(frame.shape)
+        if ignored is not None:
+            inside &= ~ignored.union(frame.shape)
+        if not inside.any() and not self._whole:
+            raise ParameterError("the ignored regions cover all that is processed")
+        self._box = (slice(None), slice(None)) if self._whole else surroundings(inside)
+        self._inside, self._shape = inside[self._box].copy(), frame.shape

@@ -10,8 +10,8 @@ from typing import Any
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Length, Region, Regions
 
-#: Purposes of regions: regions of interest and privacy regions.
-KINDS = ("roi", "privacy")
+#: Purposes of regions: regions of interest, ignored and privacy regions.
+KINDS = ("roi", "ignore", "privacy")
 
 _MAX_REGIONS = 100  # of a kind
 
@@ -34,13 +34,15 @@ class RegionStore:
     >>> from bgsub.live import RegionStore
     >>> store = RegionStore({"roi": ["door=0,0,80,120"]})
     >>> store.texts
-    {'roi': ('door=0,0,80,120',), 'privacy': ()}
+    {'roi': ('door=0,0,80,120',), 'ignore': (), 'privacy': ()}
     """
 
     def __init__(self, texts: Mapping[str, Sequence[str]] | None = None, save: Save | None = None) -> None:
         self._texts: Texts = {kind: tuple((texts or {}).get(kind, ())) for kind in KINDS}
         self._save = save
         self._lock = threading.Lock()
+        #: Called with the texts by kind when they are replaced, from any thread.
+        self.followers: list[Callable[[Texts], None]] = []
 
     @property
     def texts(self) -> Texts:
@@ -56,7 +58,7 @@ class RegionStore:
         ]
 
     def replace(self, texts: Any, shapes: Sequence[tuple[int, int]] = ()) -> str:
-        """Replace all regions, for the next start; return a message.
+        """Replace all regions, for the cameras that run (`followers`) and the next start; return a message.
 
         `texts` is an object with a list of regions for each kind, `shapes` are heights and widths of the frames. Raise
         ParameterError for invalid regions, regions outside the frames, or new mask images (a browser must not find
@@ -70,7 +72,10 @@ class RegionStore:
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             place = self._save(checked)
             self._texts = checked
-        return f"regions saved in {place}; used from the next start"
+            followers = list(self.followers)
+            for follow in followers:
+                follow(checked)
+        return f"regions saved in {place}; used from {'now on' if followers else 'the next start'}"
 
     def _checked(self, kind: str, texts: Any, shapes: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):

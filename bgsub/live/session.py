@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +15,7 @@ from typing import Any
 
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.events.annotation import AnnotatingSink
+from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.sink import make_feed
@@ -23,12 +24,14 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
+from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
+from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
@@ -126,6 +129,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         _check(cameras)
         self._cameras, self._fast, self._runner, self._folder = list(cameras), fast, runner, Path(snapshot_folder)
         self._started = datetime.now()  # in the names of all files
+        self._regions = regions
         self.controls = {_name(camera): Controls(view, boxes=boxes) for camera in cameras}
         self._windows: list[WindowSink] = []
         self.server: LiveServer | None = None
@@ -192,7 +196,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             source = opened if opened.live or self._fast else PacedSource(opened)
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
-            regions = Regions(camera.roi) if camera.roi else None
+            regions = Regions.of(camera.roi)
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
             screens = list(screens)
             if self.server is not None:
@@ -207,6 +211,9 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = run.restricted(subtractor, camera)
+            if self._regions is not None and isinstance(source, PrivateSource):
+                within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), whole=True)
+                self._regions.followers.append(_RegionFollower(source, within, subtractor, feed, controls))
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
             return self._runner(source, within, sinks, **options)
 
@@ -228,7 +235,8 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             source = opening()
         if isinstance(source, PipeSource):
             source.live = True  # show the newest frame, not all of them
-        return PrivateSource(source, camera.privacy) if camera.privacy else source
+        drawable = self._regions is not None and self.server is not None and source.live
+        return PrivateSource(source, camera.privacy) if camera.privacy or drawable else source
 
     def _run_several(self) -> list[Outcome]:
         came = threading.Event()
@@ -276,6 +284,31 @@ def _check(cameras: Sequence[Job]) -> None:
     for camera in cameras:
         if camera.model is None:
             run.make_subtractor(camera.parameters)
+
+
+class _RegionFollower:
+    """Makes a running camera use regions that were drawn on the page."""
+
+    def __init__(
+        self,
+        source: PrivateSource,
+        within: RegionSubtractor,
+        subtractor: BackgroundSubtractor,
+        feed: EventFeed,
+        controls: Controls,
+    ) -> None:
+        self._source, self._within, self._subtractor = source, within, subtractor
+        self._feed, self._controls = feed, controls
+
+    def __call__(self, texts: Mapping[str, Sequence[str]]) -> None:
+        regions = Regions.of(texts["roi"])
+        self._within.replace(regions, Regions.of(texts["ignore"]))
+        self._feed.replace_regions(regions)
+        note = run.privacy_note(texts["privacy"])
+        if note != self._subtractor.note:
+            self._source.replace(texts["privacy"])
+            self._subtractor.note = note
+            self._controls.reset()  # the model has learned, or has not seen, what is hidden
 
 
 class PacedSource(SelectedSource):

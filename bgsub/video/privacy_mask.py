@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +24,7 @@ class PrivateSource(SelectedSource):
     source : FrameSource
         Source of the frames; closed together with this one, also if a region is invalid.
     regions : iterable of Region or str
-        See `Regions`.
+        See `Regions`; may be none.
 
     Raises
     ------
@@ -45,12 +45,17 @@ class PrivateSource(SelectedSource):
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
         super().__init__(source)
         self._shape: tuple[int, ...] = ()
+        self._hidden: np.ndarray | None = None
         try:
-            self._regions = Regions(regions)
+            self._regions = Regions.of(list(regions))
             self._fit(source.size[::-1])
         except BaseException:
             source.close()
             raise
+
+    def replace(self, regions: Sequence[Region | str]) -> None:
+        """Black out other regions from the next frame on; from any thread. ParameterError if one is invalid."""
+        self._regions, self._shape = Regions.of(regions), ()
 
     def _frames(self) -> Iterator[Frame]:
         return map(self._blackened, self._source)
@@ -61,15 +66,20 @@ class PrivateSource(SelectedSource):
     def _fit(self, shape: tuple[int, ...]) -> None:
         """Compute the mask for frames of that height and width."""
         try:
-            hidden = self._regions.union(shape)
+            regions = self._regions
+            hidden = None if regions is None else regions.union(shape)
         except ParameterError as error:
             raise ParameterError(f"privacy: {error}") from None
-        self._shape, self._box = shape, bounding_box(hidden)
-        self._hidden = hidden[self._box]
+        self._shape, self._hidden = shape, None
+        if hidden is not None:
+            self._box = bounding_box(hidden)
+            self._hidden = hidden[self._box]
 
     def _blackened(self, frame: Frame) -> Frame:
         if frame.image.shape[:2] != self._shape:
             self._fit(frame.image.shape[:2])
+        if self._hidden is None:
+            return frame
         image = frame.image.copy()
         hidden = self._hidden if image.ndim == 2 else self._hidden[:, :, np.newaxis]
         np.copyto(image[self._box], 0, where=hidden)

@@ -210,6 +210,11 @@ class Regions(Sequence[Region]):
             if name in self.names[:number]:
                 raise ParameterError(f"regions must have different names, got '{name}' twice")
 
+    @classmethod
+    def of(cls, texts: Sequence[Region | str]) -> Regions | None:
+        """Return the regions of some texts, None if there are none."""
+        return cls(texts) if texts else None
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names in order."""

@@ -178,20 +178,20 @@ def test_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
 
 def test_regions_from_the_page_do_not_override_a_variable(cli, endless_stream, page, settings, monkeypatch):
     monkeypatch.setenv("BGSUB_PRIVACY", "0,0,5,5")
-    regions, notices = {"roi": ["0%,0%;50%,0%;50%,100%"], "privacy": []}, []
+    regions, notices = {"roi": ["0%,0%;50%,0%;50%,100%"], "ignore": [], "privacy": []}, []
 
     def visit(address):
         notices.append(json.loads(ask(address, "control", {"regions": regions}))["cameras"][0]["notice"])
 
     page(visit)
     cli("live", endless_stream.address, "--no-window", "--serve", "0", *QUICK).ok()
-    assert notices == ["regions saved in bgsub-regions.toml, which BGSUB_PRIVACY overrides; used from the next start"]
+    assert notices == ["regions saved in bgsub-regions.toml, which BGSUB_PRIVACY overrides; used from now on"]
 
 
 def test_regions_from_the_page_apply_from_the_next_start(cli, endless_stream, video, page, settings):
     file = settings / "bgsub.toml"
     file.write_text("# mine\n[live]\nstart-frames = 10\n")
-    regions = {"roi": ["left=0%,0%;50%,0%;50%,100%;0%,100%"], "privacy": ["top=0%,0%;100%,0%;100%,20%"]}
+    regions = {"roi": ["left=0%,0%;50%,0%;50%,100%;0%,100%"], "ignore": [], "privacy": ["top=0%,0%;100%,0%;100%,20%"]}
     notices = []
 
     def visit(address):
@@ -201,12 +201,12 @@ def test_regions_from_the_page_apply_from_the_next_start(cli, endless_stream, vi
     page(visit)
     message = "bgsub: settings from bgsub.toml in this folder: "
     assert cli("live", endless_stream.address, "--no-window", "--serve", "0").ok().err == f"{message}start-frames\n"
-    assert notices == ["regions saved in bgsub-regions.toml; used from the next start"]
+    assert notices == ["regions saved in bgsub-regions.toml; used from now on"]
     assert file.read_text() == "# mine\n[live]\nstart-frames = 10\n"
     assert tomllib.loads((settings / "bgsub-regions.toml").read_text()) == regions
     words = ("live", video, "--fast", "--no-window", "-o", "out", "--save", "mask.npz,background.npz")
     drawn = message.replace("bgsub.toml", "bgsub-regions.toml")
-    assert cli(*words).ok().err == f"{message}start-frames\n{drawn}privacy, roi\n"
+    assert cli(*words).ok().err == f"{message}start-frames\n{drawn}ignore, privacy, roi\n"
     assert not np.load("out/mask.npz")["mask"][:, :, 25:].any()  # the border belongs to a polygon
     assert np.load("out/mask.npz")["mask"].any()
     assert not np.load("out/background.npz")["background"][:, 0].any()

@@ -13,7 +13,7 @@ from bgsub.live.commands import run_command
 from bgsub.live.region_store import RegionStore
 
 SQUARE = "door=10%,10%;20%,10%;20%,20%;10%,20%"
-EMPTY = {"roi": [], "privacy": []}
+EMPTY = {"roi": [], "ignore": [], "privacy": []}
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_regions_are_described_in_percent(store):
 def test_all_regions_are_replaced(store, saved):
     wall = store.texts["roi"][1]
     assert (
-        store.replace({"roi": [wall], "privacy": [SQUARE]}) == "regions saved in bgsub.toml; used from the next start"
+        store.replace({**EMPTY, "roi": [wall], "privacy": [SQUARE]}) == "regions saved in bgsub.toml; used from the next start"
     )
-    assert saved == [{"roi": (wall,), "privacy": (SQUARE,)}]
+    assert saved == [{"roi": (wall,), "ignore": (), "privacy": (SQUARE,)}]
     assert store.texts == saved[0]
-    store.replace({"roi": [], "privacy": [SQUARE, wall]})  # a mask image may change its purpose
+    store.replace({**EMPTY, "privacy": [SQUARE, wall]})  # a mask image may change its purpose
     assert store.describe(10, 10)[1]["name"] == "wall"
 
 
@@ -84,7 +84,7 @@ def test_regions_outside_the_frames_are_refused(store, saved):
             assert (saved, camera.controls.notice) == ([], "")
         else:
             run_command(body, [camera], store)
-            assert saved == [{"roi": (region,), "privacy": ()}]
+            assert saved == [{"roi": (region,), "ignore": (), "privacy": ()}]
 
 
 def test_regions_that_cannot_be_stored_are_discarded(store, saved):

@@ -200,17 +200,17 @@ def test_regions_are_stored(controls):
     with LiveServer(controls, port=0, regions=store, token=TOKEN) as server:
         client, key = Client(server), {"Authorization": f"Bearer {TOKEN}"}
         put(server)
-        command = {"regions": {"roi": ["new=10%,10%;20%,10%;15%,20%"], "privacy": []}}
+        command = {"regions": {"roi": ["new=10%,10%;20%,10%;15%,20%"], "ignore": [], "privacy": []}}
         for wrong in ({}, {"Authorization": "Bearer wrong"}, {**key, "Sec-Fetch-Site": "cross-site"}):
             assert client.command(command, **wrong)[0] == 403
-        read = {"regions": {"roi": ["x=/etc/passwd"], "privacy": []}}
+        read = {"regions": {"roi": ["x=/etc/passwd"], "ignore": [], "privacy": []}}
         for wrong in ({**command, "paused": True}, {"camera": 0, **command}, read):
             assert client.command(wrong, **key)[0] == 400
         assert (saved, controls.paused, controls.notice) == ([], False, "")
         (region,) = client.cameras(**key)[0]["regions"]
         assert region["points"] == [[0, 0], [50, 0], [50, 50], [0, 50]]
         assert client.command(command, **key)[0] == 200
-        assert saved == [{"roi": ("new=10%,10%;20%,10%;15%,20%",), "privacy": ()}]
+        assert saved == [{"roi": ("new=10%,10%;20%,10%;15%,20%",), "ignore": (), "privacy": ()}]
         assert "bgsub.toml" in controls.notice
 
 
@@ -221,7 +221,7 @@ def test_wrong_commands_are_refused_as_a_whole(client, controls):
         *({"parameters": {"rank": 2}}, {"parameters": {"threshold": "high"}}),
         {"parameters": {"threshold": -1}, "paused": True},
         *({"camera": 1, "paused": True}, {"camera": True, "paused": True}),
-        {"regions": {"roi": [], "privacy": []}},  # this server cannot store them
+        {"regions": {"roi": [], "ignore": [], "privacy": []}},  # this server cannot store them
     ):
         status, answer = client.command(body)
         assert (status, list(answer)) == (400, ["error"])

@@ -68,7 +68,7 @@ class RegionEditor {
 
   async save() {
     const texts = (kind) => this.regions.filter((region) => region.kind === kind).map((region) => region.text ?? written(region));
-    this.error.textContent = await send({ regions: { roi: texts("roi"), privacy: texts("privacy") } });
+    this.error.textContent = await send({ regions: { roi: texts("roi"), ignore: texts("ignore"), privacy: texts("privacy") } });
     if (!this.error.textContent) this.box.open = false;
   }
 
