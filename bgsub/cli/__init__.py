@@ -19,7 +19,7 @@ from bgsub.cli.evaluate import bench, demo, evaluate
 from bgsub.cli.exit_status import FAILURE, OK, READER_GONE, exit_status
 from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
 from bgsub.cli.installation import print_versions, warm_up
-from bgsub.cli.live import live
+from bgsub.cli.live import live, regions
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
 from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
@@ -31,7 +31,7 @@ _GROUPS = {
     "Watch": (live, scan, track),
     "Look at results": (overview, search),
     "Measure": (demo, evaluate, bench),
-    "Set up": (config, warm_up),
+    "Set up": (config, regions, warm_up),
 }
 
 

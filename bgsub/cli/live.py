@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from click.core import ParameterSource
 from bgsub import live as sessions
 from bgsub.cli.config import as_toml
 from bgsub.cli.exit_status import FAILURE, OK, exit_status
-from bgsub.cli.help import SCREEN, Example
+from bgsub.cli.help import INPUT, SCREEN, Example
 from bgsub.cli.logs import Reporting, json_option, logger
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.options import (
@@ -39,12 +40,14 @@ from bgsub.cli.output_options import (
     motion_options,
     name_option,
     reacts_to_motion,
+    region_options,
     save_option,
 )
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
+from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, SinkError
-from bgsub.jobs.controls import LIVE_VIEWS
+from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sources.camera_address import file_name, without_password
@@ -154,6 +157,43 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
         if outcome.result is not None:
             check_whole(outcome.result, ends=duration is not None)
     return code
+
+
+@click.command(
+    cls=Command,
+    short_help="Draw regions on a picture of a video or camera.",
+    examples=(
+        Example("bgsub regions video.mp4", "Open the address that is printed, draw, save; Ctrl-C ends"),
+        Example("bgsub regions video.mp4 --start 1:30 --serve 8765", "On another picture, at a fixed port"),
+    ),
+)
+@click.argument("source", metavar="VIDEO", type=SOURCE)
+@_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
+@_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random in the network]")
+@option("--start", group=INPUT, metavar="TIME", help="Show the picture here: a frame number, or seconds (12.5).")
+@region_options
+def regions(*, source: str, serve: tuple[str, int] | None, token: str | None, start: str | None, **texts: Any) -> None:
+    """Draw regions of interest, ignored and privacy regions on a picture of VIDEO, in a browser.
+
+    They are saved in bgsub-regions.toml in the current folder, which the other commands use there.
+    """
+    host, port = serve or ("127.0.0.1", 0)
+    job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"])
+    page, store = {"host": host, "port": port, "token": token}, _regions(click.get_current_context(), texts)
+    with sessions.LiveSession([job], window=False, view="input", page=page, regions=store, runner=_hold) as session:
+        assert session.server is not None
+        click.echo(f"draw regions at {session.server.address}; Ctrl-C ends")
+        session.run()
+
+
+def _hold(*opened: Any, controls: Controls, **options: Any) -> JobResult:
+    """Process one frame and wait until the user ends the run."""
+    from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
+
+    def pause(*_: Any) -> None:
+        controls.paused = True
+
+    return execute(*opened, watch=lambda _source: nullcontext(pause), controls=controls, **options)
 
 
 _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

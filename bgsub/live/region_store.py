@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from bgsub.errors import ParameterError
@@ -16,6 +17,7 @@ KINDS = ("roi", "ignore", "privacy")
 _MAX_REGIONS = 100  # of a kind
 
 Texts = dict[str, tuple[str, ...]]
+Follower = Callable[[Texts], None]
 Save = Callable[[Mapping[str, Sequence[str]]], str]
 
 
@@ -41,13 +43,23 @@ class RegionStore:
         self._texts: Texts = {kind: tuple((texts or {}).get(kind, ())) for kind in KINDS}
         self._save = save
         self._lock = threading.Lock()
-        #: Called with the texts by kind when they are replaced, from any thread.
-        self.followers: list[Callable[[Texts], None]] = []
+        self.followers: list[Follower] = []
 
     @property
     def texts(self) -> Texts:
         """The regions by kind."""
         return dict(self._texts)
+
+    @contextmanager
+    def followed_by(self, follower: Follower) -> Iterator[None]:
+        """Call `follower` with the texts by kind when they are replaced in the block, from any thread."""
+        with self._lock:
+            self.followers.append(follower)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.followers.remove(follower)
 
     def describe(self, width: int, height: int) -> list[dict[str, Any]]:
         """Return ``kind``, ``name``, ``text`` and corners ``points`` in percent of each region, for a frame size."""
@@ -72,10 +84,9 @@ class RegionStore:
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             place = self._save(checked)
             self._texts = checked
-            followers = list(self.followers)
-            for follow in followers:
+            for follow in self.followers:
                 follow(checked)
-        return f"regions saved in {place}; used from {'now on' if followers else 'the next start'}"
+            return f"regions saved in {place}; used from {'now on' if self.followers else 'the next start'}"
 
     def _checked(self, kind: str, texts: Any, shapes: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):

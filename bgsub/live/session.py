@@ -211,11 +211,13 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = run.restricted(subtractor, camera)
-            if self._regions is not None and isinstance(source, PrivateSource):
-                within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), whole=True)
-                self._regions.followers.append(_RegionFollower(source, within, subtractor, feed, controls))
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
-            return self._runner(source, within, sinks, **options)
+            if self._regions is None or not isinstance(source, PrivateSource):
+                return self._runner(source, within, sinks, **options)
+            within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), whole=True)
+            follower = _RegionFollower(source, within, subtractor, feed, controls)
+            with self._regions.followed_by(follower):
+                return self._runner(source, within, sinks, **options)
 
     def _open(self, camera: Job) -> FrameSource:
         """Open a camera; the window and quitting work while a network camera or a pipe is awaited."""

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 import urllib.request
 
@@ -245,3 +246,21 @@ def test_port_in_use(cli, endless_stream):
     port = endless_stream.server_address[1]
     answer = cli("live", endless_stream.address, "--no-window", "--serve", port)
     answer.refused(f"127.0.0.1:{port}: the port is in use")
+
+
+def test_regions_are_drawn_on_a_picture_of_a_file(cli, video, page, settings):
+    texts, seen = {"roi": ["left=0%,0%;50%,0%;50%,100%"], "ignore": [], "privacy": []}, []
+
+    def visit(address):
+        seen.append(json.loads(ask(address, "control", {"regions": texts}))["cameras"][0])
+        time.sleep(0.3)
+        seen.append(json.loads(ask(address, "statistics"))["cameras"][0])
+
+    page(visit)
+    answer = cli("regions", video, "--start", 3).clean()
+    assert re.fullmatch(r"draw regions at http://127\.0\.0\.1:\d+/; Ctrl-C ends\n", answer.out)
+    assert seen[0]["notice"] == "regions saved in bgsub-regions.toml; used from the next start"
+    assert [one["frames"] for one in seen] == [1, 1]  # it waits
+    assert tomllib.loads((settings / "bgsub-regions.toml").read_text()) == texts
+    (settings / "bgsub-regions.toml").unlink()
+    cli("regions", "missing.mp4").refused("no such file or folder: 'missing.mp4'")

@@ -42,7 +42,8 @@ def test_regions_are_described_in_percent(store):
 def test_all_regions_are_replaced(store, saved):
     wall = store.texts["roi"][1]
     assert (
-        store.replace({**EMPTY, "roi": [wall], "privacy": [SQUARE]}) == "regions saved in bgsub.toml; used from the next start"
+        store.replace({**EMPTY, "roi": [wall], "privacy": [SQUARE]})
+        == "regions saved in bgsub.toml; used from the next start"
     )
     assert saved == [{"roi": (wall,), "ignore": (), "privacy": (SQUARE,)}]
     assert store.texts == saved[0]

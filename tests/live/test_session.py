@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from live_fakes import FakeDisplay, WalkingSquare, beside, wait_until
+from live_fakes import HEIGHT, WIDTH, FakeDisplay, Saved, WalkingSquare, beside, wait_until
 from test_server import Client
 from video_fakes import make_frames, write_video
 
@@ -19,6 +19,7 @@ from bgsub.events.notifications.notification import Destination
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.jobs.job import Job
 from bgsub.live import session as sessions
+from bgsub.live.region_store import RegionStore
 from bgsub.live.session import LiveSession, PacedSource
 from bgsub.video import ArraySource, Sink
 
@@ -275,3 +276,48 @@ def test_quit_does_not_wait_for_a_slow_file(tmp_path):
         (outcome,) = session.run()
     assert outcome.result.summary.frames == 1
     assert outcome.result.summary.seconds < 20
+
+
+class Keeping(Counting):
+    """Counting that keeps the newest separation."""
+
+    def write(self, frame, separation):
+        self.newest = separation
+        super().write(frame, separation)
+
+
+def test_drawn_regions_hold_at_once(cameras):
+    """The square moves in rows 90 to 150; its mask and its colour follow the regions that are drawn."""
+    store, seen = RegionStore({}, Saved().save), []
+    nothing = {"roi": [], "ignore": [], "privacy": []}
+    lower, upper = "low=0%,50%;100%,50%;100%,100%;0%,100%", "high=0%,0%;100%,0%;100%,50%;0%,50%"
+    steps = {
+        25: {**nothing, "roi": [lower]},
+        40: {**nothing, "ignore": [lower]},
+        55: nothing,
+        70: {**nothing, "privacy": [upper]},
+    }
+
+    def after(count):
+        if count in steps or count == 90:
+            found = counting.newest.mask == 255
+            seen.append([found[:120].any(), found[120:].any(), bool(counting.newest.frame[:115].any())])
+        if count in steps:
+            seen.append(store.replace(steps[count], [(HEIGHT, WIDTH)]))
+        if count == 90:
+            session.quit()
+
+    counting = Keeping(after)
+    options = {"window": False, "page": {"port": 0}, "regions": store}
+    with LiveSession([camera("0", counting, roi=())], **options) as session:
+        session.run()
+    notice = "regions saved in bgsub.toml; used from now on"
+    assert seen[1::2] == [notice] * 4
+    assert seen[::2] == [
+        [True, True, True],
+        [False, True, True],
+        [True, False, True],
+        [True, True, True],
+        [False, True, False],
+    ]
+    assert not store.followers
