@@ -86,3 +86,15 @@ def test_citation():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = f"{paper['volume']}, {paper['start']}-{paper['end']}"
     assert all(words in readme for words in (paper["title"], paper["doi"], paper["journal"], pages))
+
+
+def test_the_commands_for_a_video(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["demo", "-o", "demo", "--scene", "street", "--duration", "120", "--quiet"]) == 0
+    (tmp_path / "demo" / "input.mp4").rename("video.mp4")
+    for command in block("video").splitlines():
+        assert invoke(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert shown.startswith("#  start")
+    assert "wrote day/overview.html" in shown
+    assert (tmp_path / "day" / "clips" / "clips.csv").exists()

@@ -143,14 +143,18 @@ class Statistics:
         self.events: Counter[str] = Counter()  # of the whole frame, by name
         self.tracked = False  # whether the start phase has ended
         self._share = 0.0
+        self._event: str | None = None  # of the newest frame
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
         self.frames += 1
         self.size = (separation.mask.shape[1], separation.mask.shape[0])
         self._share += separation.share
         self.tracked |= separation.phase == "tracking"
-        if separation.event is not None:
-            self.events[separation.event] += 1
+        # An event that lasts counts once, but each covered frame counts.
+        event = separation.event
+        if event is not None and (event == "covered" or event != self._event):
+            self.events[event] += 1
+        self._event = event
 
     def state(self) -> dict[str, Any]:
         """Return the state in types that JSON knows."""
