@@ -124,6 +124,7 @@ class LiveStatistics:
                 "phase": "start" if separation is None else separation.phase,
                 "event": self._event[0] if recent and self._event else None,
                 "frame": "" if frame is None else frame.name,
+                "date": None if frame is None or frame.arrived is None else frame.arrived.isoformat(timespec="seconds"),
             }
 
     def _last_seen(self) -> float | None:

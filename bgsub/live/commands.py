@@ -18,18 +18,19 @@ def state_of(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str,
     """Return the state of all cameras, the names of all views, and the range of each parameter with a slider.
 
     Each camera has its switches, ``silence`` (seconds since its last frame), ``silent`` (whether the next frame is
-    late), ``busy`` (why there are no masks yet), ``notice``, ``parameters``, ``regions`` (`RegionStore.describe`) and
-    the numbers of `LiveStatistics.as_dict`.
+    late), ``busy`` (why there are no masks yet), ``notice``, ``parameters``, ``events`` (`RecentEvents.describe`),
+    ``regions`` (`RegionStore.describe`) and the numbers of `LiveStatistics.as_dict`.
     """
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
-        "cameras": [_camera(broadcast.name, broadcast.controls, regions) for broadcast in broadcasts],
+        "cameras": [_camera(broadcast, regions) for broadcast in broadcasts],
         "views": list(LIVE_VIEWS),
         "settings": settings,
     }
 
 
-def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, Any]:
+def _camera(broadcast: Broadcast, regions: RegionStore) -> dict[str, Any]:
+    name, controls, recent = broadcast.name, broadcast.controls, broadcast.recent
     numbers = controls.statistics.as_dict()
     parameters = {
         # JSON has no infinity.
@@ -42,6 +43,7 @@ def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, An
         "silence": round(controls.statistics.silence, 1),
         "silent": controls.statistics.is_silent,
         "parameters": parameters,
+        "events": [] if recent is None else recent.describe(),
         "regions": regions.describe(numbers["width"], numbers["height"]),
         **numbers,
     }

@@ -6,7 +6,10 @@ import errno
 import http.server
 import json
 import logging
+import mimetypes
+import os
 import select
+import shutil
 import socket
 import socketserver
 import threading
@@ -21,6 +24,7 @@ from bgsub.errors import ParameterError, SinkError, check_choice
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
 from bgsub.live.commands import run_command, state_of
+from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, encode_part
 
@@ -51,7 +55,8 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     """Answer one request, if `bgsub.live.access` allows it.
 
     ``GET /`` is the page, ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
-    ``/snapshot.png`` the same in full size, ``/statistics`` JSON; ``POST /control`` takes JSON, see
+    ``/snapshot.png`` the same in full size, ``/event.jpg?camera=0&number=3`` and ``/clip?...`` picture and clip of an
+    event, ``/statistics`` JSON; ``POST /control`` takes JSON, see
     `bgsub.live.commands.run_command`.
     """
 
@@ -66,6 +71,8 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
             "/picture.jpg": self._picture,
             "/statistics": self._statistics,
             "/snapshot.png": self._snapshot,
+            "/event.jpg": self._event_picture,
+            "/clip": self._clip,
         }
         routes.update(dict.fromkeys(_FILES, self._file))
         self._answer(routes)
@@ -160,6 +167,37 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
             self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
         else:
             self._send(HTTPStatus.OK, newest[1], "image/jpeg")
+
+    def _event(self) -> tuple[RecentEvents | None, int]:
+        """Return the events of the camera of the query, and the number of one."""
+        text = self._query.get("number", "")
+        if not _is_number(text):
+            raise ParameterError(f"number must be the number of an event, got {text!r}")
+        return self._camera().recent, int(text)
+
+    def _event_picture(self) -> None:
+        recent, number = self._event()
+        jpeg = None if recent is None else recent.picture(number)
+        if jpeg is None:
+            self._fail(HTTPStatus.NOT_FOUND, "the event is not kept")
+        else:
+            self._send(HTTPStatus.OK, jpeg, "image/jpeg")
+
+    def _clip(self) -> None:
+        recent, number = self._event()
+        path = None if recent is None else recent.clip(number)
+        try:
+            file = None if path is None else path.open("rb")
+        except OSError:
+            file = None
+        if file is None or path is None:
+            self._fail(HTTPStatus.NOT_FOUND, "the clip does not exist")
+            return
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            self._head(HTTPStatus.OK, {"Content-Type": kind, "Content-Length": str(size)})
+            shutil.copyfileobj(file, self.wfile)
 
     def _control(self) -> None:
         headers: Any = self.headers

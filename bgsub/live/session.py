@@ -25,6 +25,7 @@ from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.run import RegionSubtractor
+from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import SnapshotSink, Viewer
@@ -200,7 +201,9 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
             screens = list(screens)
             if self.server is not None:
-                screens.append(self.server.sink(number))
+                broadcast = self.server.sink(number)
+                broadcast.recent = RecentEvents(feed)
+                screens.append(broadcast)
                 if not self._windows:
                     screens.append(self._snapshots(name, controls))
             # Without a screen each output chooses what to track.
@@ -210,6 +213,8 @@ class LiveSession(AbstractContextManager["LiveSession"]):
                 (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
+            if self.server is not None and broadcast.recent is not None:
+                sinks.append(broadcast.recent)
             within: Any = run.restricted(subtractor, camera)
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
             if self._regions is None or not isinstance(source, PrivateSource):

@@ -15,6 +15,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError, check_choice
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
+from bgsub.live.recent import RecentEvents
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
@@ -238,6 +239,7 @@ class Broadcast(Sink):
         self.newest: Shown | None = None
         self.number = 0
         self.ended = False
+        self.recent: RecentEvents | None = None  # set when the run begins
         self._changed = threading.Condition()
         reduced = Viewer(controls, name, longest_side=_LONGEST_SIDE, words=False)
         self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))

@@ -266,3 +266,30 @@ def wait_for(page, condition) -> None:
     """Wait for a condition here while the page goes on."""
 
     wait_until(lambda: page.wait_for_timeout(20) or condition())
+
+
+def test_keys_of_the_page():
+    with running() as run, browsing(viewport=DESKTOP) as page:
+        (controls,) = run.controls.values()
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)
+        page.keyboard.press("f")
+        wait_for(page, lambda: controls.frozen)
+        page.keyboard.press("b")
+        wait_for(page, lambda: controls.boxes)
+        page.keyboard.press("v")
+        natural_size(page, 320, 240)
+        page.keyboard.press("Space")
+        wait_for(page, lambda: controls.paused)
+        slider = page.get_by_label("Threshold")
+        slider.focus()
+        slider.press("f")  # keys of a control are its own
+        page.locator("h1").click()
+        page.keyboard.press("Space")
+        wait_for(page, lambda: not controls.paused)
+        assert controls.frozen
+        with page.expect_download():
+            page.keyboard.press("s")
+        assert all(
+            page.locator(f"[data-switch={name}]").get_attribute("title") for name in ("paused", "frozen", "boxes")
+        )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import re
 import socket
 import threading
+import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +19,10 @@ from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events import EventFeed, MotionRules, ObjectLinker
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections, is_loopback
+from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.video import Frame
@@ -400,3 +405,41 @@ def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monke
         patch.undo()
         put(server)
         assert picture().shape == (32, 48, 3)
+
+
+def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
+    rate, shape = 10, (48, 64)
+    feed = EventFeed(ObjectLinker(rate), MotionRules(min_duration=0.1, max_gap=0.2))
+    recent = server.sink().recent = RecentEvents(feed)
+    clip = tmp_path / "a.mp4"
+    clip.write_bytes(b"film")
+    for index in range(14 * 20):
+        mask = np.zeros(shape, np.uint8)
+        mask[10:20, 10:30] = 255 * (index % 20 < 8)
+        image = np.dstack([mask] * 3)
+        frame = Frame(index, "", index / rate, image, time.monotonic() - 100 + index / rate)
+        feed.step(frame, separated := replace(separate(image), mask=mask, phase="tracking"))
+        recent.write(frame, separated)
+    events = client.cameras()[0]["events"]
+    assert [one["number"] for one in events] == list(range(14, 2, -1))  # the last twelve
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", events[0]["time"])  # of a camera
+    assert events[0] == {
+        "number": 14, "time": events[0]["time"], "seconds": 0.7, "objects": 1, "regions": [], "clip": False,
+    }  # fmt: skip
+    status, fields, data = client.ask("/event.jpg?camera=0&number=14")
+    assert (status, fields["Content-Type"]) == (200, "image/jpeg")
+    assert decode(data).shape == (*shape, 3)
+    recent._find(14).event.clip = str(clip)
+    assert client.cameras()[0]["events"][0]["clip"]
+    status, fields, data = client.ask("/clip?camera=0&number=14")
+    assert (status, fields["Content-Type"], data) == (200, "video/mp4", b"film")
+    clip.unlink()
+    assert client.refusal("/clip?number=14") == (404, "the clip does not exist")
+    for path in ("/clip?number=13", "/event.jpg?number=1"):
+        assert client.status(path) == 404
+    for path in ("/clip", "/event.jpg?number=../../etc/passwd", "/clip?number=-1"):
+        status, message = client.refusal(path)
+        assert (status, message.startswith("number must be the number of an event")) == (400, True)
+    server.sink().recent = None
+    assert client.cameras()[0]["events"] == []
+    assert client.status("/event.jpg?number=14") == 404

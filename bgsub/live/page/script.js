@@ -5,7 +5,13 @@ const STREAMS = 4; // a browser has six connections to a server, and numbers and
 const PAUSE = 100; // milliseconds between two pictures of a camera without a stream
 const RETRY = 3000; // milliseconds until a picture that failed is asked for again
 const LABELS = { threshold: "Threshold", noise_factor: "Noise factor", min_area: "Least area" };
+const HELP = {
+  threshold: "Least difference of colour of the foreground; lower finds more",
+  noise_factor: "Threshold in units of each pixel's noise; lower finds more",
+  min_area: "Smallest region of the foreground, as a share of the picture",
+};
 const NUMBERS = [
+  ["time", (c) => (c.date ? c.date.slice(11, 19) : "–")],
   ["frames/s", (c) => c.frames_per_second.toFixed(1)],
   ["delay", (c) => (c.latency_ms === null ? "–" : `${Math.round(c.latency_ms)} ms`)],
   ["dropped", (c) => String(c.dropped)],
@@ -16,6 +22,15 @@ const NUMBERS = [
 
 const link = document.getElementById("link");
 const cards = [];
+let active = null; // the card that keys go to: the one under the pointer, else the first
+
+function play(address) {
+  const dialog = document.getElementById("player"), video = dialog.querySelector("video");
+  video.src = address;
+  dialog.addEventListener("close", () => video.removeAttribute("src"), { once: true });
+  dialog.showModal();
+  video.play().catch(() => {});
+}
 
 function shown(name, value) {
   return name === "min_area" ? `${(100 * value).toFixed(2)} %` : String(Number(value.toFixed(3)));
@@ -43,7 +58,8 @@ class Card {
     const root = document.getElementById("camera").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
     Object.assign(this, { number, root, picture: find(".picture"), select: find(".view"), snapshot: find(".snapshot") });
-    Object.assign(this, { states: find(".states"), notice: find(".notice"), held: null });
+    Object.assign(this, { states: find(".states"), notice: find(".notice"), held: null, events: find(".events"), listed: "" });
+    root.addEventListener("pointerenter", () => { active = this; });
     find(".name").textContent = camera.name;
     this.picture.alt = `Picture of ${camera.name}`;
     for (const view of views) this.select.add(new Option(view, view, false, view === camera.view));
@@ -75,6 +91,7 @@ class Card {
     const label = document.getElementById("setting").content.firstElementChild.cloneNode(true);
     const [input, output] = [label.querySelector("input"), label.querySelector("output")];
     label.querySelector(".label").textContent = LABELS[setting.name] ?? setting.name;
+    label.title = HELP[setting.name] ?? "";
     Object.assign(input, { min: setting.low, max: setting.high, step: setting.step, name: setting.name });
     input.addEventListener("input", () => {
       this.held = setting.name;
@@ -136,7 +153,39 @@ class Card {
     if (this.failed) states.push("no picture, trying again ...");
     this.states.textContent = states.join(", ");
     this.notice.textContent = camera.notice;
+    this.list(camera.events);
     this.editor.show(camera.regions);
+  }
+
+  list(events) {
+    const text = JSON.stringify(events);
+    if (text === this.listed) return;
+    this.listed = text;
+    this.events.replaceChildren(...events.map((event) => {
+      const query = `camera=${this.number}&number=${event.number}`;
+      const item = document.createElement(event.clip ? "button" : "div");
+      const [picture, caption] = [document.createElement("img"), document.createElement("span")];
+      item.className = "event";
+      picture.src = `event.jpg?${query}`;
+      picture.alt = "";
+      caption.textContent = [event.time, event.seconds === null ? "" : `${event.seconds} s`, ...event.regions].filter(Boolean).join(", ");
+      item.append(picture, caption);
+      item.title = event.clip ? "Play the clip" : "Motion that has ended";
+      if (event.clip) item.addEventListener("click", () => play(`clip?${query}`));
+      return item;
+    }));
+  }
+
+  press(key) {
+    const names = { " ": "paused", f: "frozen", b: "boxes" };
+    if (key in names) this.switches.find((button) => button.dataset.switch === names[key]).click();
+    else if (key === "r") this.root.querySelector("[data-command=reset]").click();
+    else if (key === "s") this.snapshot.click();
+    else if (key === "v") {
+      this.select.selectedIndex = (this.select.selectedIndex + 1) % this.select.length;
+      this.watch();
+    } else return false;
+    return true;
   }
 }
 
@@ -169,6 +218,13 @@ async function look() {
 
 document.addEventListener("visibilitychange", () => {
   for (const card of cards) card.watch();
+});
+
+document.addEventListener("keydown", (event) => {
+  const elsewhere = event.target.closest("input, select, textarea, button, a, summary, dialog");
+  if (event.ctrlKey || event.metaKey || event.altKey || elsewhere) return;
+  const card = active ?? cards[0];
+  if (card && card.press(event.key)) event.preventDefault();
 });
 
 look();

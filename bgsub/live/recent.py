@@ -1,0 +1,90 @@
+"""The last motion events of a camera for its page: pictures, clips."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from bgsub.events.feed import EventFeed
+from bgsub.events.summary.highlights import Highlight, Highlights
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
+from bgsub.video.timecode import clock_text
+
+#: Number of events on the page.
+COUNT = 12
+
+
+class RecentEvents(Sink):
+    """Keeps the last motion events that have ended, with a picture of each; read from any thread.
+
+    Parameters
+    ----------
+    feed : EventFeed
+        Shared with the other sinks of the run.
+    """
+
+    def __init__(self, feed: EventFeed) -> None:
+        self._feed, self._highlights = feed, Highlights()
+        self._kept: deque[Highlight] = deque(maxlen=COUNT)
+        self._lock = threading.Lock()
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        self._highlights.add(self._feed.step(frame, separation), separation)
+        self._take()
+
+    def close(self) -> None:
+        self._highlights.finish(self._feed.finish_motion())
+        self._take()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the events, newest first, in types that JSON knows."""
+        with self._lock:
+            kept = list(self._kept)
+        return [
+            {
+                "number": one.event.id,
+                "time": _time(one),
+                "seconds": _length(one),
+                "objects": one.objects,
+                "regions": one.regions,
+                "clip": one.event.clip is not None,
+            }
+            for one in reversed(kept)
+        ]
+
+    def picture(self, number: int) -> bytes | None:
+        """Return the picture of an event by its number, a JPEG file; None if it is not kept."""
+        found = self._find(number)
+        return None if found is None else found.jpeg
+
+    def clip(self, number: int) -> Path | None:
+        """Return the clip of an event by its number; None if there is none."""
+        found = self._find(number)
+        return None if found is None or found.event.clip is None else Path(found.event.clip)
+
+    def _find(self, number: int) -> Highlight | None:
+        with self._lock:
+            return next((one for one in self._kept if one.event.id == number), None)
+
+    def _take(self) -> None:
+        """Move the highlights that are complete."""
+        if self._highlights.kept:
+            with self._lock:
+                self._kept.extend(self._highlights.kept)
+            self._highlights.kept.clear()
+
+
+def _time(one: Highlight) -> str:
+    event = one.event
+    if event.began is not None:
+        return event.began[11:19]
+    return f"frame {event.start_frame}" if event.start_time is None else clock_text(max(event.start_time, 0.0))[:8]
+
+
+def _length(one: Highlight) -> float | None:
+    start, end = one.event.start_time, one.event.end_time
+    return None if start is None or end is None else round(float(end - start), 1)
