@@ -277,10 +277,10 @@ def test_keys_of_the_page():
         wait_for(page, lambda: controls.frozen)
         page.keyboard.press("b")
         wait_for(page, lambda: controls.boxes)
-        page.keyboard.press("v")
-        natural_size(page, 320, 240)
         page.keyboard.press("Space")
-        wait_for(page, lambda: controls.paused)
+        sync_api.expect(page.locator(".states")).to_have_text("paused, frozen")
+        page.keyboard.press("v")
+        natural_size(page, 320, 240)  # also while it waits
         slider = page.get_by_label("Threshold")
         slider.focus()
         slider.press("f")  # keys of a control are its own

@@ -135,10 +135,14 @@ class Card {
       return;
     }
     const next = this.streams ? this.picture : this.listen(this.picture.cloneNode());
-    next.src = `${this.streams ? "stream" : "picture.jpg"}?${query}&at=${Date.now()}`;
+    // A browser shows a picture of a stream when the next one begins, which does not come while the run waits.
+    next.src = `${this.streams && !this.paused ? "stream" : "picture.jpg"}?${query}&at=${Date.now()}`;
   }
 
   show(camera) {
+    const goesOn = this.paused && !camera.paused;
+    this.paused = camera.paused;
+    if (goesOn) this.watch();
     this.numbers.forEach((value, index) => { value.textContent = NUMBERS[index][1](camera); });
     for (const { name, input, output } of this.settings) {
       if (name === this.held) continue; // under a finger
