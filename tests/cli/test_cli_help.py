@@ -18,8 +18,8 @@ from bgsub.cli.settings import long_names
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
 LONG = [name for name, command in program.commands.items() if command.common]
 EXAMPLES = [example.command for command in program.commands.values() for example in command.examples]
-# These need a camera or other machines.
-ELSEWHERE = [line for line in EXAMPLES if line.startswith("bgsub live") or "--scheduler" in line]
+# These need a camera, a browser or other machines.
+ELSEWHERE = [line for line in EXAMPLES if line.startswith(("bgsub live", "bgsub regions")) or "--scheduler" in line]
 WITHOUT_FILES = [line for line in EXAMPLES if line.startswith(("echo", "bgsub warm-up"))]
 ON_FILES = [line for line in EXAMPLES if line not in (*ELSEWHERE, *WITHOUT_FILES)]
 
@@ -116,11 +116,15 @@ def test_examples_run(cli, place, line, request):
     if "batch" in line:
         request.getfixturevalue("serial")
     words = shlex.split(line)
+    if words[1] in ("overview", "search"):
+        cli("run", "video.mp4", "-o", "out", "--save", "mask", "--event-formats", "jsonl", "--record", "clips").ok()
+        for name in ("events", "results/video"):
+            shutil.copytree("out", name)
     before = set(place.rglob("*"))
     answer = cli(*words[1:]).ok()
     assert answer.out.strip()
     made = set(place.rglob("*")) - before
-    assert made or words[1] in ("config", "bench", "evaluate")
+    assert made or words[1] in ("config", "bench", "evaluate", "scan", "search")
     if "mask,panel" in line:
         assert len(read_video(place / "out" / "mask.mkv")) == len(read_video(place / "out" / "panel.mp4")) == 60
     if "--record" in line and "batch" not in line:

@@ -44,6 +44,8 @@ def rows(section):
 def is_known(section, name):
     if name.startswith("--"):
         return name in OPTIONS
+    if name.startswith("bgsub "):
+        return name.removeprefix("bgsub ") in program.commands
     if section in ("scikit-learn", "pyrpca"):
         parameters = inspect.signature(RobustPCA).parameters
         return name in parameters or hasattr(RobustPCA, name) or re.search(rf"\b{name}\b.* : ", RobustPCA.__doc__)
