@@ -155,6 +155,19 @@ def check_file(context: click.Context, option: click.Parameter, path: Path | Non
     return path
 
 
+def check_table(endings: Sequence[str]) -> Callback:
+    """Return a callback as `check_file` that refuses to replace files that do not end in one of `endings`."""
+
+    def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and path.exists() and not path.is_dir() and path.suffix.lower() not in endings:
+            raise ParameterError(
+                f"{called(context, option)} replaces only files that end in {endings[0]}, got '{path}'"
+            )
+        return check_file(context, option, path)
+
+    return check
+
+
 overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
 output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)
 folder_option = output_option(required=True, callback=check_folder, help="Folder for the results.")

@@ -10,7 +10,7 @@ import click
 
 from bgsub.cli.help import EVENTS, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option
-from bgsub.cli.options import check_file, checked, converted, file_option, option, parse_shares, seconds
+from bgsub.cli.options import check_table, checked, converted, file_option, option, parse_shares, seconds
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.video.regions import Regions
@@ -31,7 +31,7 @@ def _second(text: str | None) -> float | None:
     cls=Command,
     short_help="List what was in a region, from stored results.",
     examples=(
-        Example("bgsub search events --region 100,50,80,120", "Who was there, from the events of bgsub track"),
+        Example("bgsub search events --region 100,50,80,120", "Objects in a region, from the events of bgsub track"),
         Example("bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00", "In an hour, of a batch"),
         Example("bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv", "From stored masks"),
     ),
@@ -57,7 +57,12 @@ def _second(text: str | None) -> float | None:
     help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]",
 )
 @seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
-@file_option("--csv", group=OUTPUT, callback=check_file, help="Write the table to this file as well, replacing it.")
+@file_option(
+    "--csv",
+    group=OUTPUT,
+    callback=check_table((".csv", ".txt")),
+    help="Write the table to this file as well, replacing it.",
+)
 @json_option("Print the table as JSON.")
 def search(
     *,
@@ -105,7 +110,11 @@ def search(
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @file_option(
-    "-o", "--output", group=OUTPUT, callback=check_file, help="The page.  [default: overview.html in the folder]"
+    "-o",
+    "--output",
+    group=OUTPUT,
+    callback=check_table((".html", ".htm")),
+    help="The page.  [default: overview.html in the folder]",
 )
 @option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
 def overview(*, folder: Path, output: Path | None, title: str) -> None:

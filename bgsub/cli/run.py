@@ -13,8 +13,8 @@ from bgsub.cli.method_options import MethodCommand, model_option, save_model_opt
 from bgsub.cli.options import (
     SOURCE,
     Decorator,
-    check_file,
     check_no_file,
+    check_table,
     combine,
     file_option,
     flag,
@@ -153,7 +153,7 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
 @file_option(
     "--csv",
     group=OUTPUT,
-    callback=check_file,
+    callback=check_table((".csv", ".txt")),
     help="Write the table to this file as well, replacing it, with times in seconds and boxes in pixels.",
 )
 @record_options

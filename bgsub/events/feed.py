@@ -78,7 +78,8 @@ class RegionCounter:
         state.waiting.append(FrameCount(step.frame, step.clock, step.gap, step.interval))
         at = {waiting.frame: waiting for waiting in state.waiting}
         for one in step.objects:  # an object that is confirmed now also has sights in earlier frames
-            self._enter(one, at[one.frame])
+            if one.frame in at:  # else the regions were others then
+                self._enter(one, at[one.frame])
         for region in state.regions.values():
             for event in step.finished:
                 region.inside.pop(event.id, None)
@@ -100,6 +101,8 @@ class RegionCounter:
     def _enter(self, one: ObjectInFrame, frame: FrameCount) -> None:
         outside = max(_ENTRY_GAP, frame.gap) + _EPSILON
         for name in one.regions:
+            if name not in self.state.regions:
+                continue
             region = self.state.regions[name]
             last = region.inside.get(one.id)
             region.events += last is None
@@ -172,7 +175,7 @@ class EventFeed:
         self._last: list[Event] | None = None
         self._last_motion: list[Event] | None = None
         self._owner: object = None
-        self._regions_to_come: tuple[Regions | None, ...] = ()
+        self._given_regions = linker.regions
         self._origin: datetime | None = None  # date of second 0 of a camera
 
     def step(self, frame: Frame, separation: Separation) -> Step:
@@ -192,10 +195,10 @@ class EventFeed:
         """
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
-        if self._regions_to_come:
-            (regions,), self._regions_to_come = self._regions_to_come, ()
-            self.linker.use_regions(regions)
-            self.regions = RegionCounter(regions)
+        given = self._given_regions
+        if given is not self.linker.regions:
+            self.linker.use_regions(given)
+            self.regions = RegionCounter(given)
         linker, time = self.linker, self.linker.time(frame)
         known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
@@ -216,7 +219,7 @@ class EventFeed:
 
     def replace_regions(self, regions: Regions | None) -> None:
         """Use other regions from the next frame on, with new counts; from any thread."""
-        self._regions_to_come = (regions,)
+        self._given_regions = regions
 
     def finish(self) -> list[Event]:
         """End all events except motion and return them; every call returns the same list."""

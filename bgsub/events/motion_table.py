@@ -113,8 +113,8 @@ def motion_table(rows: Sequence[Row]) -> str:
         "length": [_length(row) for row in rows],
         "peak": [_percent(row["peak_share"]) for row in rows],
         "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
-        "region": [", ".join(row["regions"]) for row in rows],
-        "file": [f"{row['source']} {clock_text(row['source_start'] or 0.0)}" if several else "" for row in rows],
+        "region": [_printable(", ".join(row["regions"])) for row in rows],
+        "file": [_source(row) if several else "" for row in rows],
         "clip": [_name(row["clip"]) for row in rows],
         "picture": [_name(row["picture"]) for row in rows],
     }
@@ -139,7 +139,9 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
     )
     lines = [csv_row(names)]
     for row in rows:
-        flat = {**row, **dict(zip("xywh", row["box"], strict=True)), "regions": ";".join(row["regions"])}
+        box = dict(zip("xywh", row["box"], strict=True))
+        share = f"{row['peak_share']:.6f}"
+        flat = {**row, **box, "peak_share": share, "regions": ";".join(row["regions"])}
         lines.append(csv_row(flat[name] for name in names))
     write_whole(path, "".join(lines).encode())
 
@@ -152,6 +154,10 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
+def _source(row: Row) -> str:
+    return f"{_printable(row['source'])} {clock_text(row['source_start'] or 0.0)}"
+
+
 def _length(row: Row) -> str:
     if row["length"] is None:
         return f"{row['end_frame'] - row['start_frame'] + 1} frames"
@@ -159,4 +165,9 @@ def _length(row: Row) -> str:
 
 
 def _name(path: str | None) -> str:
-    return "" if path is None else os.path.basename(path)
+    return "" if path is None else _printable(os.path.basename(path))
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in text)

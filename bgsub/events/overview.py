@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bgsub.errors import counted
+from bgsub.events.recorder import is_plain
 from bgsub.events.results import Result, find_results, read_clips, read_objects
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.timecode import clock_text
@@ -47,7 +48,7 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
     events.sort(key=lambda event: (event["date"], event["source"], event["second"]))
     shown = events[-MOST:]
     # A script element ends at </script> even inside of a text.
-    data = json.dumps(shown, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     page = render(
         "overview.html",
         title=title or Path(os.path.abspath(folder)).name,
@@ -64,47 +65,50 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
 
 def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
     """Yield the clips and objects of a result as the page takes them."""
-    for row in read_clips(result.clips) if result.clips is not None else ():
-        assert result.clips is not None
-        place = result.clips.parent
-        first, last = _number(row.get("start", "")), _number(row.get("end", ""))
-        yield {
-            "kind": "clip",
-            "source": result.name,
-            "date": row.get("began", ""),
-            "second": first,
-            "time": clock_text(max(first, 0.0)).partition(".")[0],
-            "text": f"{last - first:.1f} s, at most {100 * _number(row.get('peak_share', '')):.2g} % in motion",
-            "regions": [],
-            "picture": _link(place / row["thumbnail"], base) if row.get("thumbnail") else "",
-            "clip": _link(place / row["file"], base),
-        }
-    for record in read_objects(result.events) if result.events is not None else ():
-        start, end = record.get("start_time"), record.get("end_time")
-        if isinstance(start, (int, float)) and isinstance(end, (int, float)):
-            begin, time, length = float(start), clock_text(max(start, 0.0)).partition(".")[0], f"{end - start:.1f} s"
+    for path in result.clips:
+        for row in read_clips(path):
+            first, last = _number(row.get("start", "")), _number(row.get("end", ""))
+            thumbnail = row.get("thumbnail", "")
+            yield {
+                "kind": "clip",
+                "source": result.name,
+                "date": row.get("began", ""),
+                "second": first,
+                "time": _clock(first),
+                "text": f"{last - first:.1f} s, at most {100 * _number(row.get('peak_share', '')):.2g} % in motion",
+                "regions": [],
+                "picture": _link(path.parent / thumbnail, base) if is_plain(thumbnail) else "",
+                "clip": _link(path.parent / row["file"], base),
+            }
+    for one in read_objects(result.events) if result.events is not None else ():
+        if one.start is None or one.end is None:
+            begin, time = float(one.start_frame), f"frame {one.start_frame}"
+            text = f"object {one.id}, {one.end_frame - one.start_frame + 1} frames"
         else:
-            begin, time = float(record["start_frame"]), f"frame {record['start_frame']}"
-            length = f"{record['end_frame'] - record['start_frame'] + 1} frames"
-        picture = record.get("picture")
+            begin, time, text = one.start, _clock(one.start), f"object {one.id}, {one.end - one.start:.1f} s"
         yield {
             "kind": "object",
             "source": result.name,
-            "date": str(record.get("began", "")),
+            "date": one.began,
             "second": begin,
             "time": time,
-            "text": f"object {record['id']}, {length}",
-            "regions": [str(name) for name in record.get("regions", [])],
-            "picture": _link(result.folder / str(picture), base) if picture else "",
+            "text": text,
+            "regions": one.regions,
+            "picture": _link(result.folder / one.picture, base) if one.picture else "",
             "clip": "",
         }
 
 
+def _clock(seconds: float) -> str:
+    return clock_text(max(seconds, 0.0)).partition(".")[0]
+
+
 def _number(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return 0.0
+    return number if abs(number) < 1e9 else 0.0
 
 
 def _link(path: Path, base: Path) -> str:

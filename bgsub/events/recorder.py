@@ -10,7 +10,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -52,10 +51,10 @@ class ClipRules:
     max_duration : float, optional
         Longest clip in seconds, after which the next one begins; by default unlimited.
     keep_days, keep_bytes : float, optional
-        Remove clips that began earlier, and the oldest ones of a folder with more bytes; by default none. Only files
-        that clips.csv lists are removed.
+        When a clip is complete and at the end of a run, remove the clips that are older, and the oldest clips while
+        the videos in the folder take more bytes; by default none. Only files that clips.csv lists are removed.
     drawn : bool
-        Draw objects, regions, date or time, and events onto the clips, which are encoded then.
+        Draw objects, regions, date or time, and events onto the clips; they are encoded, not copied.
 
     Raises
     ------
@@ -101,7 +100,7 @@ class Clip:
     path: Path
     start: float  # times of its first and last frame in the source, in seconds
     end: float
-    peak_share: float = 0.0  # largest share of the frame in motion, in [0, 1]
+    peak_share: float = 0.0  # largest share of the frame, or of a region, in motion, in [0, 1]
     began: datetime | None = None  # date and time of the first frame of a camera
     source: str = ""  # the source, or the file in which the clip begins
     source_start: float = 0.0  # time of the first frame in it
@@ -135,7 +134,7 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         try:
-            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
+            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))) if path.exists() else []
         except (OSError, UnicodeDecodeError) as error:
             raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
         text = io.StringIO()
@@ -145,10 +144,9 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
         writer.writerows(rows)
         write_whole(path, text.getvalue().encode())
         for row in old:
-            for name in (row["file"], row["thumbnail"]):
-                if name and Path(name).name == name:
-                    with suppress(OSError):
-                        (folder / name).unlink(missing_ok=True)
+            for name in (row.get("file"), row.get("thumbnail")):
+                if name and is_plain(name):
+                    (folder / name).unlink(missing_ok=True)
         if old:
             logger.info("removed %d old clips from %s", len(old), folder)
 
@@ -156,20 +154,26 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
 _Rows = list[dict[str, str]]
 
 
+def is_plain(name: str) -> bool:
+    """Return whether a name of the list is that of a file in its folder, and can be one."""
+    return Path(name).name == name != "" and "\0" not in name
+
+
 def _expired(folder: Path, rows: _Rows, rules: ClipRules) -> tuple[_Rows, _Rows]:
-    """Return the clips to remove and those to keep; the newest one is kept."""
+    """Return the clips to remove and those to keep, by the time of their ends; the newest one is kept."""
     if rules.keep_days is None and rules.keep_bytes is None:
         return [], rows
     first, last = time.time() - 86400 * (rules.keep_days or math.inf), len(rows) - 1
+    newest = {row.get("file"): number for number, row in enumerate(rows)}  # a name may have been used again
     old: _Rows = []
     kept: _Rows = []
     size = 0
     for number, row in reversed(list(enumerate(rows))):
-        try:
-            status = (folder / row["file"]).stat()
-        except (OSError, ValueError):
+        name = row.get("file") or ""
+        if not is_plain(name) or newest[name] != number or not (folder / name).is_file():
             kept.append(row)  # moved by the user
             continue
+        status = (folder / name).stat()
         size += status.st_size
         is_old = status.st_mtime < first or size > (rules.keep_bytes or math.inf)
         (old if is_old and number != last else kept).append(row)
@@ -356,7 +360,7 @@ class RecorderSink(Sink):
         if self._done:
             return
         self._done = True
-        add_to_list(self.folder)
+        add_to_list(self.folder, rules=self._rules)
         if not self.clips and self._most:
             logger.warning(
                 "no clip: at most %.2g %% of %s was foreground, less than the motion threshold",

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bgsub.errors import SourceError
-from bgsub.events.recorder import LIST_NAME
+from bgsub.events.recorder import LIST_NAME, is_plain
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.output_names import EVENT_FORMATS
 
-Record = dict[str, Any]
 _LONGEST_LINE = 1 << 26  # bytes
 
 
@@ -26,57 +27,96 @@ class Result:
     name: str  # folder below the one that was searched, or its own name
     folder: Path
     events: Path | None = None  # events.jsonl
-    clips: Path | None = None  # clips.csv
+    clips: tuple[Path, ...] = ()  # clips.csv
 
 
 def find_results(folder: Path) -> list[Result]:
     """Return the results in a folder and below it, in the order of their names; SourceError if there are none.
 
-    Clips in a folder of their own belong to the result that it lies in.
+    Clips in a folder without events belong to the result in the folder above.
     """
     if not folder.is_dir():
         raise SourceError(f"no such folder: '{folder}'")
-    found: dict[Path, dict[str, Path]] = {}
-    with os_errors_as(SourceError, f"folder '{folder}' cannot be read"):
-        for place, folders, names in os.walk(folder):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            if EVENT_FORMATS["jsonl"] in names:
-                found.setdefault(Path(place), {})["events"] = Path(place, EVENT_FORMATS["jsonl"])
-            if LIST_NAME in names:
-                parent = Path(place).parent
-                owner = parent if parent in found and Path(place) != folder else Path(place)
-                found.setdefault(owner, {})["clips"] = Path(place, LIST_NAME)
+
+    def fail(error: OSError) -> None:
+        raise SourceError(f"folder '{error.filename}' cannot be read: {error.strerror}")
+
+    found: dict[Path, tuple[list[Path], list[Path]]] = {}
+    for place, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        path = Path(place)
+        if EVENT_FORMATS["jsonl"] in names:
+            found.setdefault(path, ([], []))[0].append(path / EVENT_FORMATS["jsonl"])
+        if LIST_NAME in names:
+            is_part = path not in found and path != folder and path.parent in found
+            found.setdefault(path.parent if is_part else path, ([], []))[1].append(path / LIST_NAME)
     if not found:
         raise SourceError(f"no events.jsonl and no clips.csv in folder '{folder}' or below")
-    named = Path(os.path.abspath(folder)).name
-    return [
-        Result(named if place == folder else place.relative_to(folder).as_posix(), place, **files)
-        for place, files in sorted(found.items())
-    ]
+    results = []
+    for where, (events, clips) in sorted(found.items()):
+        name = Path(os.path.abspath(folder)).name if where == folder else where.relative_to(folder).as_posix()
+        results.append(Result(name, where, events[0] if events else None, tuple(clips)))
+    return results
 
 
-def read_objects(path: Path) -> Iterator[Record]:
-    """Yield the objects of an events.jsonl; SourceError for a line that is none of such a file."""
+@dataclass(frozen=True, eq=False)
+class StoredObject:
+    """An object of an events.jsonl, checked."""
+
+    id: int
+    start_frame: int
+    end_frame: int
+    start: float | None  # seconds
+    end: float | None
+    began: str  # date and time, or ""
+    regions: list[str]
+    picture: str  # path from the folder of the file, or ""
+    frames: np.ndarray  # (n,), int64
+    boxes: np.ndarray  # (n, 4), int64
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> StoredObject:
+        """Return the object of a line; ValueError, TypeError, KeyError or OverflowError if it is damaged."""
+        start, end = (None if record[key] is None else float(record[key]) for key in ("start_time", "end_time"))
+        if not all(value is None or abs(value) < _MOST for value in (start, end)):
+            raise ValueError("times must be finite")
+        frames = np.array(record["track"]["frame"], np.int64)
+        boxes = np.array(record["track"]["box"], np.int64).reshape(-1, 4)
+        number, first, last = (int(record[key]) for key in ("id", "start_frame", "end_frame"))
+        if (
+            frames.shape != boxes.shape[:1]
+            or not (np.all(boxes >= 0) and np.all(boxes < _MOST))
+            or min(number, first, last) < 0
+        ):
+            raise ValueError("boxes must lie in frames")
+        regions, texts = list(record["regions"]), [str(record.get(key, "")) for key in ("began", "picture")]
+        for text in (*regions, *texts):
+            text.encode()  # half of a surrogate pair is no text
+        return cls(number, first, last, start, end, texts[0], regions, texts[1], frames, boxes)
+
+
+_MOST = 1e9  # seconds, pixels
+
+
+def read_objects(path: Path) -> Iterator[StoredObject]:
+    """Yield the objects of an events.jsonl; SourceError for a line that is not an event."""
     with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
             try:
                 record = json.loads(line)
-                is_object = record["type"] == "object"
-                int(record["start_frame"]), int(record["end_frame"])
-                if is_object:
-                    int(record["id"]), record["track"]["box"], record["track"]["frame"]
-            except (ValueError, TypeError, KeyError, RecursionError):
-                raise SourceError(f"'{path}', line {number}: this is no event") from None
-            if is_object:
-                yield record
+                if record["type"] == "object":
+                    yield StoredObject.of(record)
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError):
+                raise SourceError(f"'{path}', line {number}: not a valid event") from None
 
 
 def read_clips(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a clips.csv; SourceError if it cannot be read."""
     try:
-        with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open(encoding="utf-8", newline="") as file:
+        with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
-                if row.get("file"):
-                    yield {key: value or "" for key, value in row.items() if isinstance(key, str)}
+                clip = {key: value or "" for key, value in row.items() if isinstance(key, str)}
+                if is_plain(clip.get("file", "")):
+                    yield clip
     except (UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"'{path}' cannot be read: {error}") from None

@@ -1,9 +1,8 @@
-"""Search in the results of runs: what was in a region, and when."""
+"""Search in the results of runs: objects and motion in regions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,16 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink, Row, row_of
-from bgsub.events.results import Record, Result, find_results, read_objects
-from bgsub.separation import Separation
+from bgsub.events.results import Result, find_results, read_objects
+from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
-from bgsub.video.regions import Regions
+from bgsub.video.regions import Region, Regions
 from bgsub.video.sources.opening import open_source
 
 _OF_OBJECT, _OF_REGION = 0.25, 0.5  # least share of the object, or of the region, that lies in the other
-_NAMES = ("mask.mkv", "mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
+_NAMES = ("mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
+_FOREGROUND_FROM = 191  # half of the way from shadow to foreground
+_MOST_PIXELS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Span:
 def search_results(
     place: Path, regions: Regions, rules: MotionRules | None = None, span: Span | None = None
 ) -> list[Row]:
-    """Return what was in regions, one row for each stay of an object or for each motion event.
+    """Return the objects or the motion in regions, one row for each stay of an object or for each motion event.
 
     Parameters
     ----------
@@ -69,22 +70,27 @@ def search_results(
         If a region lies outside of the masks, or is in percent although only objects are known.
     """
     rules, span = rules or MotionRules(), span or Span()
-    if place.is_file() or (place.is_dir() and _is_masks(place)):
+    if place.is_file():
         return _search_masks(place, place.name, regions, rules, span)
     rows: list[Row] = []
     try:
         results = [result for result in find_results(place) if result.events is not None]
     except SourceError:
         results = []
+        if not place.is_dir():
+            raise
     for result in results:
         rows += _search_objects(result, regions, rules, span)
     if results:
         return rows
     masks = [path for name in _NAMES for path in sorted(place.rglob(name)) if path.is_file() or _is_masks(path)]
+    if not masks and _is_masks(place):
+        masks = [place]
     if not masks:
         raise SourceError(f"no events.jsonl and no masks in '{place}' or below")
     for path in masks:
-        rows += _search_masks(path, path.relative_to(place).as_posix(), regions, rules, span)
+        name = path.name if path == place else path.relative_to(place).as_posix()
+        rows += _search_masks(path, name, regions, rules, span)
     return rows
 
 
@@ -94,77 +100,74 @@ def _is_masks(folder: Path) -> bool:
 
 def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules, span: Span) -> list[Row]:
     """Return the motion events of stored masks."""
+    nothing = np.empty((0, 0), np.float32)
     with open_source(path) as source:
-        feed = EventFeed(
-            ObjectLinker(None if source.fps is None else float(source.fps), regions=regions), rules, follow=False
-        )
-        found = MotionListSink(feed, name)
+        linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
+        found = MotionListSink(EventFeed(linker, rules, follow=False), name)
+        inside = regions.union(source.size[::-1])
         for frame in source:
-            mask = frame.image if frame.image.ndim == 2 else frame.image[:, :, 0]
-            nothing = np.empty((0, 0), np.float32)
+            stored = frame.image if frame.image.ndim == 2 else frame.image[:, :, 0]
+            # Compression with loss changes the values.
+            mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
             found.write(frame, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
         found.close()
-    rows = found.rows()
-    return [row for row in rows if row["start"] is None or span.meets(row["start"], row["end"])]
+    return [row for row in found.rows() if row["start"] is None or span.meets(row["start"], row["end"])]
 
 
 def _search_objects(result: Result, regions: Regions, rules: MotionRules, span: Span) -> Iterator[Row]:
     """Yield the stays of the objects of a result in regions."""
     assert result.events is not None
-    for record in read_objects(result.events):
-        boxes = np.array(record["track"]["box"], np.int64).reshape(-1, 4)
-        frames = np.array(record["track"]["frame"], np.int64)
-        if not len(boxes) or len(boxes) != len(frames):
+    searched = [_SearchedRegion(region) for region in regions]
+    for one in read_objects(result.events):
+        if not len(one.boxes):
             continue
-        inside = {name: _inside(boxes, regions, name) for name in regions.names}
-        there = np.any([share > 0 for share in inside.values()], axis=0)
-        seconds = _seconds(record, frames)
-        for part in _stays(np.flatnonzero(there), frames if seconds is None else seconds, rules.max_gap):
-            names = [name for name, share in inside.items() if (share[part] > 0).any()]
-            share = np.max([inside[name][part] for name in names], axis=0)
-            peak = int(share.argmax())
-            times = (None, None) if seconds is None else (seconds[part[0]], seconds[part[-1]])
-            if times[0] is not None and not span.meets(*times):
+        shares = np.array([region.shares(one.boxes) for region in searched])
+        times = one.frames.astype(float)
+        if one.start is not None and one.end is not None:
+            times = np.interp(times, [one.start_frame, max(one.end_frame, one.start_frame + 1)], [one.start, one.end])
+        usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+        for part in _stays(np.flatnonzero((shares > 0).any(axis=0)), times, max(rules.max_gap, 2 * usual)):
+            best = shares[:, part].max(axis=0)
+            peak = part[int(best.argmax())]
+            known = one.start is not None
+            start, end = (float(times[part[0]]), float(times[part[-1]])) if known else (None, None)
+            if start is not None and end is not None and not span.meets(start, end):
                 continue
-            event = Event(EventKind.OBJECT, int(record["id"]), int(frames[part[0]]), int(frames[part[-1]]), *times)
-            event.peak_frame, event.peak_share = int(frames[part[peak]]), float(share[peak])
-            x, y, w, h = boxes[part[peak]].tolist()
-            event.peak_box, event.regions = (x, y, w, h), names
-            with suppress(TypeError):
-                event.picture = str(result.folder / record["picture"]) if "picture" in record else None
+            event = Event(EventKind.OBJECT, one.id, int(one.frames[part[0]]), int(one.frames[part[-1]]), start, end)
+            x, y, w, h = one.boxes[peak].tolist()
+            event.peak_frame, event.peak_share, event.peak_box = int(one.frames[peak]), float(best.max()), (x, y, w, h)
+            event.regions = [name for name, share in zip(regions.names, shares[:, part], strict=True) if share.any()]
+            event.picture = str(result.folder / one.picture) if one.picture else None
             yield row_of(event, result.name)
 
 
-def _inside(boxes: np.ndarray, regions: Regions, name: str) -> np.ndarray:
-    """Return the share of a region, by name, that each box fills, (n,); 0 where the box is not in it."""
-    region = regions[regions.names.index(name)]
-    if any(length.percent for point in region.points for length in point) or region.path is not None:
-        raise ParameterError(f"region '{name}' must be in pixels: a list of objects has no frame size")
-    ends = list(region.points) if region.kind == "polygon" else [region.points[0]]
-    if region.kind == "rectangle":
-        (x, y), (w, h) = region.points
-        ends.append((type(x)(x.value + w.value), type(y)(y.value + h.value)))
-    shape = tuple(
-        int(max(*(point[axis].value for point in ends), (boxes[:, axis] + boxes[:, axis + 2]).max())) + 2
-        for axis in (1, 0)
-    )
-    mask = region.mask(shape)
-    table = np.pad(mask.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    x, y = np.maximum(boxes[:, 0], 0), np.maximum(boxes[:, 1], 0)
-    u, v = x + boxes[:, 2], y + boxes[:, 3]
-    common = table[v, u] - table[y, u] - table[v, x] + table[y, x]
-    area, whole = np.maximum(boxes[:, 2] * boxes[:, 3], 1), int(mask.sum())
-    counts: np.ndarray = (common >= _OF_OBJECT * area) | (common >= _OF_REGION * whole)
-    share: np.ndarray = np.where(counts & (common > 0), common / whole, 0.0)
-    return share
+class _SearchedRegion:
+    """A region in pixels; only the box around it is computed."""
 
+    def __init__(self, region: Region) -> None:
+        if any(length.percent for point in region.points for length in point) or region.path is not None:
+            raise ParameterError(f"region '{region.name}' must be in pixels: a list of objects has no frame size")
+        points = [(x.value, y.value) for x, y in region.points]
+        if region.kind == "rectangle":
+            (x, y), (w, h) = points
+            points = [(x, y), (x + w, y + h)]
+        self._left, self._top = (max(int(min(values)), 0) for values in zip(*points, strict=True))
+        right, bottom = (int(max(values)) + 2 for values in zip(*points, strict=True))
+        if (right - self._left) * (bottom - self._top) > _MOST_PIXELS:
+            raise ParameterError(f"region '{region.name}' is larger than any frame")
+        mask = region.mask((bottom, right))[self._top :, self._left :]
+        self._area = int(np.count_nonzero(mask))
+        self._sums = np.pad(mask.cumsum(axis=0, dtype=np.int64).cumsum(axis=1), ((1, 0), (1, 0)))
 
-def _seconds(record: Record, frames: np.ndarray) -> np.ndarray | None:
-    """Return the time of each point of a track, between those of its ends; None if these are unknown."""
-    start, end = record.get("start_time"), record.get("end_time")
-    if not (isinstance(start, (int, float)) and isinstance(end, (int, float))):
-        return None
-    return np.interp(frames, [record["start_frame"], max(record["end_frame"], record["start_frame"] + 1)], [start, end])
+    def shares(self, boxes: np.ndarray) -> np.ndarray:
+        """Return the share of the region that each box, (n, 4), fills; 0 for a box that is not in it."""
+        rows, columns = (length - 1 for length in self._sums.shape)
+        x, u = (np.clip(side - self._left, 0, columns) for side in (boxes[:, 0], boxes[:, 0] + boxes[:, 2]))
+        y, v = (np.clip(side - self._top, 0, rows) for side in (boxes[:, 1], boxes[:, 1] + boxes[:, 3]))
+        common = self._sums[v, u] - self._sums[y, u] - self._sums[v, x] + self._sums[y, x]
+        is_in = (common >= _OF_OBJECT * boxes[:, 2] * boxes[:, 3]) | (common >= _OF_REGION * self._area)
+        found: np.ndarray = np.where(is_in, common / self._area, 0.0)
+        return found
 
 
 def _stays(points: np.ndarray, times: np.ndarray, max_gap: float) -> list[Any]:

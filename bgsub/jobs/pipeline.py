@@ -163,7 +163,7 @@ class Pipeline:
             except BaseException as error:
                 failure = error
             self._interrupts.finishing = True
-            resumes = self._checkpoints is not None and stopped not in ("end", "broken")
+            resumes = self._checkpoints is not None and stopped not in ("end", "limit", "broken")
             if stopped == "broken" and self._checkpoints is not None:
                 failure = _attempt(self._checkpoints.restart_later, failure)
             failure = self._finish(started, failure, resumes)

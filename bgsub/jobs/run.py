@@ -31,6 +31,7 @@ from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor.subtractor import BackgroundSubtractor
+from bgsub.video.privacy_mask import PrivacyMask
 from bgsub.video.regions import Regions, absolute_region, surroundings
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
@@ -173,7 +174,7 @@ def execute(
                     summary = pipeline.run()
             except BrokenSourceError as error:
                 broken, summary = error, error.result
-            if checkpoints is not None and summary.stopped not in ("end", "broken"):
+            if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
             if save_model is not None:
@@ -243,15 +244,23 @@ def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtract
 class RegionSubtractor:
     """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame.
 
+    With a `privacy` mask the whole frame is processed, and regions may be replaced. When the privacy regions are, the
+    model starts again, without a frame that shows them.
+
     The surroundings are larger than the bounding box, because an object that filled all pixels would look like a light
     change, a covered lens or another scene.
     """
 
     def __init__(
-        self, subtractor: Any, regions: Regions | None, ignored: Regions | None = None, whole: bool = False
+        self,
+        subtractor: Any,
+        regions: Regions | None,
+        ignored: Regions | None = None,
+        privacy: PrivacyMask | None = None,
     ) -> None:
-        self._subtractor, self._given, self._whole = subtractor, (regions, ignored), whole
+        self._subtractor, self._given, self._privacy = subtractor, (regions, ignored), privacy
         self._used: tuple[Regions | None, Regions | None] | None = None  # of the newest frame
+        self._hidden = None if privacy is None else privacy.regions  # of the newest frame
         self._shape: tuple[int, ...] = ()
         self._box: tuple[slice, slice] = (slice(0), slice(0))
         self._inside = np.empty((0, 0), bool)
@@ -260,7 +269,7 @@ class RegionSubtractor:
         return getattr(self._subtractor, name)
 
     def replace(self, regions: Regions | None, ignored: Regions | None) -> None:
-        """Use other regions from the next frame on, if the `whole` frame is processed; from any thread."""
+        """Use other regions from the next frame on; needs a `privacy` mask; from any thread."""
         self._given = regions, ignored
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
@@ -270,9 +279,11 @@ class RegionSubtractor:
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
-        if self._whole and self._given == (None, None):
-            whole: Separation = self._subtractor.process(image, learningRate=learningRate)
-            return whole
+        if self._privacy is not None:
+            image, learningRate = self._private(image, learningRate)
+            if self._given == (None, None):
+                unlimited: Separation = self._subtractor.process(image, learningRate=learningRate)
+                return unlimited
         frame = np.array(image)  # a copy, like that of the inner subtractor
         part = self._subtractor.process(self._box_of(frame), learningRate=learningRate)
         mask, residual = self._placed(part.mask), self._placed(part.residual)
@@ -283,6 +294,15 @@ class RegionSubtractor:
             frame, mask, background, residual, part.coefficients, part.phase, part.event,
             lambda: self._placed(part.probability),
         )  # fmt: skip
+
+    def _private(self, image: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
+        """Return a frame without the privacy regions, and its learning rate: 1 if the regions are new."""
+        assert self._privacy is not None
+        hidden = self._privacy.regions
+        if hidden is not self._hidden:
+            self._hidden, rate = hidden, 1
+            self._subtractor.note = privacy_note(self._privacy.texts)
+        return self._privacy.apply(np.asarray(image)), rate
 
     def _placed(self, part: np.ndarray) -> np.ndarray:
         """Return an image of the box in the size of the frame, (h, w), zero outside of the regions."""
@@ -307,7 +327,7 @@ class RegionSubtractor:
         inside = np.ones(frame.shape[:2], bool) if regions is None else regions.union(frame.shape)
         if ignored is not None:
             inside &= ~ignored.union(frame.shape)
-        if not inside.any() and not self._whole:
+        if not inside.any() and self._privacy is None:
             raise ParameterError("the ignored regions cover all that is processed")
-        self._box = (slice(None), slice(None)) if self._whole else surroundings(inside)
+        self._box = surroundings(inside) if self._privacy is None else (slice(None), slice(None))
         self._inside, self._shape = inside[self._box].copy(), frame.shape

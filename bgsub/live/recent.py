@@ -33,12 +33,22 @@ class RecentEvents(Sink):
         self._lock = threading.Lock()
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        self._highlights.add(self._feed.step(frame, separation), separation)
+        step = self._feed.step(frame, separation)
+        with self._lock:
+            self._highlights.add(step, separation)
         self._take()
 
     def close(self) -> None:
-        self._highlights.finish(self._feed.finish_motion())
+        ended = self._feed.finish_motion()
+        with self._lock:
+            self._highlights.finish(ended)
         self._take()
+
+    def clear(self) -> None:
+        """Forget all events, also the one that lasts; from any thread."""
+        with self._lock:
+            self._kept.clear()
+            self._highlights = Highlights()
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the events, newest first, in types that JSON knows."""
@@ -72,9 +82,8 @@ class RecentEvents(Sink):
 
     def _take(self) -> None:
         """Move the highlights that are complete."""
-        if self._highlights.kept:
-            with self._lock:
-                self._kept.extend(self._highlights.kept)
+        with self._lock:
+            self._kept.extend(self._highlights.kept)
             self._highlights.kept.clear()
 
 

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Length, Region, Regions
@@ -17,7 +17,17 @@ KINDS = ("roi", "ignore", "privacy")
 _MAX_REGIONS = 100  # of a kind
 
 Texts = dict[str, tuple[str, ...]]
-Follower = Callable[[Texts], None]
+
+
+class Follower(Protocol):
+    """A running camera that uses new regions at once."""
+
+    shape: tuple[int, int]
+
+    def __call__(self, texts: Texts, /) -> None:
+        """Use regions, given by kind."""
+
+
 Save = Callable[[Mapping[str, Sequence[str]]], str]
 
 
@@ -43,7 +53,8 @@ class RegionStore:
         self._texts: Texts = {kind: tuple((texts or {}).get(kind, ())) for kind in KINDS}
         self._save = save
         self._lock = threading.Lock()
-        self.followers: list[Follower] = []
+        self.followers: list[Follower] = []  #: Running cameras.
+        self._replaced = False
 
     @property
     def texts(self) -> Texts:
@@ -52,9 +63,14 @@ class RegionStore:
 
     @contextmanager
     def followed_by(self, follower: Follower) -> Iterator[None]:
-        """Call `follower` with the texts by kind when they are replaced in the block, from any thread."""
+        """Call `follower` with the texts by kind when they are replaced in the block, or were before; from any thread.
+
+        Its `shape`, height and width, is that of the frames in which regions must lie.
+        """
         with self._lock:
             self.followers.append(follower)
+            if self._replaced:
+                follower(self._texts)
         try:
             yield
         finally:
@@ -81,9 +97,10 @@ class RegionStore:
         if not isinstance(texts, dict) or set(texts) != set(KINDS):
             raise ParameterError(f"regions must be an object with {' and '.join(KINDS)}, each a list of texts")
         with self._lock:
+            shapes = sorted({*shapes, *(follower.shape for follower in self.followers)})
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             place = self._save(checked)
-            self._texts = checked
+            self._texts, self._replaced = checked, True
             for follow in self.followers:
                 follow(checked)
             return f"regions saved in {place}; used from {'now on' if self.followers else 'the next start'}"

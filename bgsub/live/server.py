@@ -8,8 +8,8 @@ import json
 import logging
 import mimetypes
 import os
+import re
 import select
-import shutil
 import socket
 import socketserver
 import threading
@@ -46,6 +46,7 @@ _PROTECTION = {
 _MAX_BODY = 1 << 16  # bytes; regions have many corners
 MAX_STREAMS = 16  # of all browsers
 PATIENCE = 10  # seconds for a client to send its whole request, or to take a picture
+_CHUNK, _CLIP_PATIENCE = 1 << 16, 300  # bytes; seconds for a player that waits
 _POLL = 0.5  # seconds between two checks whether the browser has closed the connection
 
 _Answer = Callable[[], None]
@@ -196,8 +197,20 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         with file:
             size = os.fstat(file.fileno()).st_size
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-            self._head(HTTPStatus.OK, {"Content-Type": kind, "Content-Length": str(size)})
-            shutil.copyfileobj(file, self.wfile)
+            fields = {"Content-Type": kind, "Accept-Ranges": "bytes"}
+            wanted = re.fullmatch(r"bytes=(\d{1,15})-(\d{0,15})", self.headers.get("Range", ""))
+            first = int(wanted[1]) if wanted else 0
+            last = min(int(wanted[2]) if wanted and wanted[2] else size - 1, size - 1)
+            status = HTTPStatus.OK
+            if wanted and first <= last:
+                status, fields["Content-Range"] = HTTPStatus.PARTIAL_CONTENT, f"bytes {first}-{last}/{size}"
+            else:
+                first, last = 0, size - 1
+            self._head(status, {**fields, "Content-Length": str(last - first + 1)})
+            self.connection.settimeout(_CLIP_PATIENCE)
+            file.seek(first)
+            for begin in range(first, last + 1, _CHUNK):
+                self.wfile.write(file.read(min(_CHUNK, last + 1 - begin)))
 
     def _control(self) -> None:
         headers: Any = self.headers

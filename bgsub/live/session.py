@@ -28,11 +28,10 @@ from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
-from bgsub.live.viewer import SnapshotSink, Viewer
+from bgsub.live.viewer import Broadcast, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
@@ -199,10 +198,10 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             controls.follow(subtractor.get_params())
             regions = Regions.of(camera.roi)
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
-            screens = list(screens)
+            screens, recent = list(screens), None
             if self.server is not None:
                 broadcast = self.server.sink(number)
-                broadcast.recent = RecentEvents(feed)
+                broadcast.recent = recent = RecentEvents(feed)
                 screens.append(broadcast)
                 if not self._windows:
                     screens.append(self._snapshots(name, controls))
@@ -213,14 +212,12 @@ class LiveSession(AbstractContextManager["LiveSession"]):
                 (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
-            if self.server is not None and broadcast.recent is not None:
-                sinks.append(broadcast.recent)
-            within: Any = run.restricted(subtractor, camera)
+            sinks += [] if recent is None else [recent]
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
-            if self._regions is None or not isinstance(source, PrivateSource):
-                return self._runner(source, within, sinks, **options)
-            within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), whole=True)
-            follower = _RegionFollower(source, within, subtractor, feed, controls)
+            if self._regions is None or self.server is None or not isinstance(source, PrivateSource):
+                return self._runner(source, run.restricted(subtractor, camera), sinks, **options)
+            within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), source.mask)
+            follower = _RegionFollower(source, within, feed, self.server.sink(number))
             with self._regions.followed_by(follower):
                 return self._runner(source, within, sinks, **options)
 
@@ -296,26 +293,17 @@ def _check(cameras: Sequence[Job]) -> None:
 class _RegionFollower:
     """Makes a running camera use regions that were drawn on the page."""
 
-    def __init__(
-        self,
-        source: PrivateSource,
-        within: RegionSubtractor,
-        subtractor: BackgroundSubtractor,
-        feed: EventFeed,
-        controls: Controls,
-    ) -> None:
-        self._source, self._within, self._subtractor = source, within, subtractor
-        self._feed, self._controls = feed, controls
+    def __init__(self, source: PrivateSource, within: RegionSubtractor, feed: EventFeed, page: Broadcast) -> None:
+        self._source, self._within, self._feed, self._page = source, within, feed, page
+        self.shape = source.size[::-1]
 
     def __call__(self, texts: Mapping[str, Sequence[str]]) -> None:
         regions = Regions.of(texts["roi"])
         self._within.replace(regions, Regions.of(texts["ignore"]))
         self._feed.replace_regions(regions)
-        note = run.privacy_note(texts["privacy"])
-        if note != self._subtractor.note:
-            self._source.replace(texts["privacy"])
-            self._subtractor.note = note
-            self._controls.reset()  # the model has learned, or has not seen, what is hidden
+        if list(texts["privacy"]) != self._source.mask.texts:
+            self._source.mask.replace(texts["privacy"])
+            self._page.forget()
 
 
 class PacedSource(SelectedSource):

@@ -285,6 +285,14 @@ class Broadcast(Sink):
         """Return a view of the newest frame in full size."""
         return self._png.encode(self, view)[1]
 
+    def forget(self) -> None:
+        """Show no picture until the next frame, and no events of before."""
+        if self.recent is not None:
+            self.recent.clear()
+        with self._changed:
+            self.newest, self.number = None, self.number + 1
+            self._changed.notify_all()
+
     def end(self) -> None:
         """End all streams."""
         with self._changed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,18 +45,14 @@ class PrivateSource(SelectedSource):
 
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
         super().__init__(source)
-        self._shape: tuple[int, ...] = ()
-        self._hidden: np.ndarray | None = None
+        #: The regions, which may be replaced while the source is read.
+        self.mask = PrivacyMask(())
         try:
-            self._regions = Regions.of(list(regions))
-            self._fit(source.size[::-1])
+            self.mask.replace(list(regions))
+            self.mask.check(source.size[::-1])
         except BaseException:
             source.close()
             raise
-
-    def replace(self, regions: Sequence[Region | str]) -> None:
-        """Black out other regions from the next frame on; from any thread. ParameterError if one is invalid."""
-        self._regions, self._shape = Regions.of(regions), ()
 
     def _frames(self) -> Iterator[Frame]:
         return map(self._blackened, self._source)
@@ -63,24 +60,67 @@ class PrivateSource(SelectedSource):
     def _part(self, part: Part) -> Iterator[Frame]:
         return map(self._blackened, self._source.take(part))
 
-    def _fit(self, shape: tuple[int, ...]) -> None:
-        """Compute the mask for frames of that height and width."""
+    def _blackened(self, frame: Frame) -> Frame:
+        image = self.mask.apply(frame.image)
+        return frame if image is frame.image else replace(frame, image=image)
+
+
+class _Fitted(NamedTuple):
+    """The pixels of regions in frames of a shape."""
+
+    regions: Regions | None
+    shape: tuple[int, ...]
+    box: tuple[slice, slice]
+    hidden: np.ndarray  # in the box, bool
+
+
+class PrivacyMask:
+    """Blacks out regions; they may be replaced from any thread.
+
+    Parameters
+    ----------
+    regions : sequence of Region or str
+        See `Regions`; may be none.
+    """
+
+    def __init__(self, regions: Sequence[Region | str]) -> None:
+        self.texts: list[str] = []
+        self._given = Regions.of(regions)
+        self._fitted: _Fitted | None = None  # replaced as a whole, because two threads use it
+
+    @property
+    def regions(self) -> Regions | None:
+        """The regions; another object after `replace`."""
+        return self._given
+
+    def replace(self, regions: Sequence[Region | str]) -> None:
+        """Black out other regions from now on. ParameterError if one is invalid."""
+        given = Regions.of(regions)
+        self.texts = [region for region in regions if isinstance(region, str)]
+        self._given = given
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise ParameterError if a region is outside of frames of a shape."""
+        self._fit(shape)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        """Return an image, (h, w) or (h, w, c), with the regions black: a copy, or the image if there are none."""
+        given, fitted = self._given, self._fitted
+        if given is None:
+            return image
+        if fitted is None or fitted.regions is not given or fitted.shape != image.shape[:2]:
+            fitted = self._fit(image.shape[:2])
+        image = image.copy()
+        hidden = fitted.hidden if image.ndim == 2 else fitted.hidden[:, :, np.newaxis]
+        np.copyto(image[fitted.box], 0, where=hidden)
+        return image
+
+    def _fit(self, shape: tuple[int, ...]) -> _Fitted:
+        given = self._given
         try:
-            regions = self._regions
-            hidden = None if regions is None else regions.union(shape)
+            hidden = np.zeros(shape, bool) if given is None else given.union(shape)
         except ParameterError as error:
             raise ParameterError(f"privacy: {error}") from None
-        self._shape, self._hidden = shape, None
-        if hidden is not None:
-            self._box = bounding_box(hidden)
-            self._hidden = hidden[self._box]
-
-    def _blackened(self, frame: Frame) -> Frame:
-        if frame.image.shape[:2] != self._shape:
-            self._fit(frame.image.shape[:2])
-        if self._hidden is None:
-            return frame
-        image = frame.image.copy()
-        hidden = self._hidden if image.ndim == 2 else self._hidden[:, :, np.newaxis]
-        np.copyto(image[self._box], 0, where=hidden)
-        return replace(frame, image=image)
+        box = bounding_box(hidden) if hidden.any() else (slice(0), slice(0))
+        self._fitted = _Fitted(given, shape, box, hidden[box])
+        return self._fitted

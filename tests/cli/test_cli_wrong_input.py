@@ -21,7 +21,7 @@ def place(here):
     (here / "taken").write_text("a file")
     (here / "junk.npz").write_text("no model")
     np.savez(here / "other.npz", x=1)
-    np.savez(here / "old.npz", header=json.dumps({"kind": ["model", 6], "arrays": [], "header": {}}))
+    np.savez(here / "old.npz", header=json.dumps({"kind": ["model", 7], "arrays": [], "header": {}}))
     write_images(here / "frames", make_scene(12, empty=12))
     return here
 
@@ -77,7 +77,7 @@ def test_commands(cli, place, words, message):
         ("--model junk.npz --start-frames 9", "junk.npz is not a bgsub model, or it is damaged"),
         ("--model gone.npz", "there is no model file gone.npz"),
         ("--model other.npz", "other.npz is not a bgsub model, or it is damaged"),
-        ("--model old.npz", "old.npz is not a bgsub model of version 7: another version of bgsub wrote it"),
+        ("--model old.npz", "old.npz is not a bgsub model of version 8: another version of bgsub wrote it"),
         ("--model empty", "the model empty is not a regular file"),
         ("--save-model gone/m.npz", "--save-model takes a file in a folder that exists, got 'gone/m.npz'"),
     ],

@@ -130,7 +130,7 @@ def test_a_damaged_list_is_named(tmp_path, line):
     track(tmp_path, CROSSING)
     with (tmp_path / "events.jsonl").open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(SourceError, match=r"events\.jsonl', line 3: this is no event"):
+    with pytest.raises(SourceError, match=r"events\.jsonl', line 3: not a valid event"):
         write_overview(tmp_path, tmp_path / "o.html")
     with pytest.raises(SourceError, match="line 3"):
         search_results(tmp_path, Regions(["0,0,5,5"]))

@@ -91,7 +91,8 @@ class Highlights:
         """Keep the highlights of events that have ended."""
         for event in ended:
             current, self.current = self.current, None
-            assert current is not None  # created by the first frame of the event
+            if current is None:  # forgotten
+                continue
             jpeg = jpeg_of(current.picture, _QUALITY)
             self.kept.append(Highlight(event, current.share, current.objects, current.regions, jpeg))
             self.count += 1

@@ -27,7 +27,7 @@ let active = null; // the card that keys go to: the one under the pointer, else 
 function play(address) {
   const dialog = document.getElementById("player"), video = dialog.querySelector("video");
   video.src = address;
-  dialog.addEventListener("close", () => video.removeAttribute("src"), { once: true });
+  dialog.addEventListener("close", () => { video.removeAttribute("src"); video.load(); }, { once: true });
   dialog.showModal();
   video.play().catch(() => {});
 }
