@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 
 from bgsub.cli.exit_status import OK, code_of, stopped_by
 from bgsub.cli.help import METHOD, RUNNING, Example
-from bgsub.cli.logs import json_option, progress_logger, to_file
+from bgsub.cli.logs import json_option, logger, progress_logger, to_file
 from bgsub.cli.method_options import MethodCommand
 from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_option
 from bgsub.cli.output_options import job_options, make_job, record_options
@@ -87,7 +86,7 @@ def batch(
     PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
     "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line.
     Duplicates are processed once. The results of each file are in a folder with its name. manifest.csv lists the
-    result of each file.
+    result of each file. With --event-formats html,jsonl there is an overview.html of all.
 
     After an interruption the same command continues, also inside a file: it skips finished files that are unchanged
     and retries failed ones. A file that fails does not stop the others; it is listed at the end, and the exit code
@@ -116,8 +115,10 @@ def batch(
     if "html" in options["event_formats"]:
         from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
 
-        with suppress(SourceError):  # all files failed
+        try:
             write_overview(output, output / "overview.html")
+        except SourceError as error:  # such as no events.jsonl and no clips
+            logger.warning("no overview: %s", error)
     _report(result, kind == "log")
     return OK if result.complete else code_of(result.stopped)
 

@@ -259,7 +259,8 @@ event_options = combine(
         default="",
         callback=names_from(tuple(EVENT_FORMATS)),
         metavar="FORMAT,...",
-        help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page).",
+        help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page), pictures (of "
+        "the objects).",
     ),
     object_options,
     region_options,

@@ -177,7 +177,7 @@ def summarise(result: JobResult, limited: bool = False) -> str:
         return f"{result.name}: done already, {', '.join(map(str, result.outputs))}"
     words = [_frames(result), *_remarks(result)]
     if summary.stopped == "limit":
-        words.append("stopped there")
+        words.append("stopped by --max-events")
     elif summary.stopped not in ("end", "broken") and not limited:
         words.append(stopped_by(summary.stopped))
     if summary.stopped == "end" and result.live:

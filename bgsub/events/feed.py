@@ -138,7 +138,7 @@ class EventFeed:
     Parameters
     ----------
     linker : ObjectLinker
-        Tracks the objects. If it has regions, motion is looked for in these.
+        Tracks the objects. If it has regions, motion is detected in these.
     rules : MotionRules, optional
         Rules of motion events.
     follow : bool

@@ -207,6 +207,8 @@ class ObjectLinker:
                 if track.event.id and track.has_changed():
                     self._done.append(track.event)
                     state.count += 1
+                    for other in state.tracks:
+                        other.host = state.count if other.host == track.event.id else other.host
                     track.replace(state.count, frame.index, self.time(frame))
                 result += self._record(track, frame)
         for index in sorted(set(range(len(found))) - set(links.values())):

@@ -80,7 +80,7 @@ class ObjectPictureSink(Sink):
         self._done = True
         self._store(self._feed.finish())
         for path in self.folder.iterdir():
-            if _NAME.fullmatch(path.name) and int(path.stem) > self._written:
+            if _NAME.fullmatch(path.name) and int(path.stem) > self._written and path.is_file():
                 path.unlink(missing_ok=True)
 
     def abort(self) -> None:

@@ -313,7 +313,7 @@ class RecorderSink(Sink):
         self.folder = Path(folder)
         self.clips: list[Clip] = []
         self._rules = rules or ClipRules()
-        self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=False)
+        self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=self._rules.drawn)
         ending = ending_of_copy(files[0].path) if copy and make_sink is None and not self._rules.drawn else None
         self._copies = ending is not None
         encode = partial(VideoSink, audio_from=audio_from)

@@ -153,7 +153,7 @@ def make_feed(
 def create_event_sinks(
     formats: Sequence[str], source: FrameSource, feed: EventFeed, locate: Callable[[str], Path]
 ) -> list[Sink]:
-    """Return the sinks of `EVENT_FORMATS`; `locate` returns the path from a name."""
+    """Return the sinks of `formats`, some of `EVENT_FORMATS`; `locate` returns the path from a name."""
     sinks: list[Sink] = []
     if "pictures" in formats:  # before the events, which refer to them
         sinks.append(ObjectPictureSink(locate(EVENT_FORMATS["pictures"]), feed))

@@ -65,7 +65,7 @@ class Track:
     recent: list[tuple[float, float, float, float]] = field(default_factory=list)  # seconds, x, y, area
 
     def has_changed(self) -> bool:
-        """Whether another object has replaced this one while both were one: it moves back and has another size."""
+        """Whether a merged track has become another object: it moves in the opposite direction and has another size."""
         first, last = self.recent[0][0], self.recent[-1][0]
         if last - first < _MEMORY - 2 * _STRETCH:
             return False

@@ -36,13 +36,14 @@ class Job:
     roi : tuple of str
         Regions of interest, strings as `bgsub.video.Regions` takes them; none for the whole frame.
     ignore : tuple of str
-        Regions without foreground, which are shown; written as those of `roi`.
+        Regions in which foreground is not reported; they are not blacked out. Written as those of `roi`.
     privacy : tuple of str
         Regions that are blacked out before processing, written as those of `roi`.
     boxes : bool
         Whether overlay, contours and panel show the objects, see `bgsub.events.AnnotatingSink`.
-    event_formats : tuple of {"csv", "jsonl", "html"}
-        Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
+    event_formats : tuple of {"csv", "jsonl", "html", "pictures"}
+        Files of events, see `bgsub.events.EventSink`, their summary, see `bgsub.events.SummarySink`, and pictures of
+        the objects.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
     objects : dict
@@ -185,8 +186,8 @@ class Summary:
     seconds : float
         Duration of the run, without the time of looking ahead.
     stopped : {"end", "user", "limit", "SIGINT", "SIGTERM", "broken"}
-        The source ended; the user ended the run (a key, the window's close button, a number of frames); it had
-        `Job.max_events`; Ctrl-C or another signal ended it; or the source failed.
+        The source ended; the user ended the run (a key, the window's close button, a number of frames);
+        `Job.max_events` was reached; Ctrl-C or another signal ended it; or the source failed.
     resumed : int
         Frames written by an earlier run that this one continued.
     waited : float

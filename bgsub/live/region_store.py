@@ -32,7 +32,7 @@ Save = Callable[[Mapping[str, Sequence[str]]], str]
 
 
 class RegionStore:
-    """The regions of a session, as texts for ``--roi`` and ``--privacy``; safe to use from any thread.
+    """The regions of a session, as texts for ``--roi``, ``--ignore`` and ``--privacy``; safe to use from any thread.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
     snapshot_folder : str or path
         Folder of the snapshots.
     regions : RegionStore, optional
-        Stores regions drawn on the page; by default they cannot be stored.
+        Stores regions drawn on the page, which cameras use at once; by default they cannot be stored.
     runner : callable, optional
         Called with the source, subtractor and sinks of one camera, and with ``controls``, ``save_model`` and
         ``claims`` by name; by default as `bgsub.jobs.run_job`.

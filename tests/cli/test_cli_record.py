@@ -197,7 +197,7 @@ def test_scan_of_a_region_of_which_motion_is_a_share(cli, here, plain):
 
 def test_scan_ends_after_some_events(cli, here, plain):
     answer = cli("scan", plain, "--max-events", 2, "--snapshots", "pictures", *SCAN).clean()
-    assert "; 2 motion events; stopped there" in answer.out
+    assert "; 2 motion events; stopped by --max-events" in answer.out
     assert len(answer.out.splitlines()) == 4
     assert names("pictures") == ["plain-snapshot-0001.jpg", "plain-snapshot-0002.jpg"]
 
@@ -215,6 +215,10 @@ def test_scan_of_several_files_names_them(cli, here, films):
 def test_wrong_scans(cli, here, plain, monkeypatch):
     cli("scan", "nothing.mp4").refused("no such file or folder: 'nothing.mp4'")
     cli("scan", plain, "--motion-threshold", "a lot").refused("takes a share from 0 to 1 or in percent", "got 'a lot'")
+    copy = Path(shutil.copy(plain, here / "copy.mp4"))
+    cli("scan", copy, "--csv", copy).refused("--csv replaces only files that end in .csv")
+    assert copy.read_bytes() == plain.read_bytes()
+    copy.unlink()
     cli("scan", plain, "--csv", "missing/motion.csv").refused("--csv takes a file in a folder that exists")
     cli("run", plain, "-o", "out", "--max-events", 2).refused("--max-events needs --record, --on-event")
     monkeypatch.setenv("BGSUB_MOTION_THRESHOLD", "100%")

@@ -121,3 +121,17 @@ def test_thresholds_of_unknown_regions():
         EventFeed(ObjectLinker(RATE), MotionRules(region_shares={"gate": 0.1}))
     with pytest.raises(ParameterError, match=r"min_share must lie in \[0, 1\], got 2"):
         MotionRules(region_shares={"gate": 2})
+
+
+def test_regions_are_replaced_while_objects_move():
+    """Objects that are confirmed later have sights in frames before."""
+    regions = [None, Regions(["a=0,0,64,30"]), Regions(["b=0,0,100%,100%"]), None]
+    feed = EventFeed(ObjectLinker(RATE, regions=regions[0]), RULES)
+    for index in range(80):
+        if index % 7 == 3:
+            feed.replace_regions(regions[index // 7 % 4])
+        boxes = [(index % 40, 10, 8, 8)] if index % 20 < 15 else []
+        step = feed.step(frame_of(index, RATE), replace(separated(mask_of(boxes)), phase="tracking"))
+        assert set(feed.regions.names) >= {name for one in step.objects if one.frame == index for name in one.regions}
+    feed.regions.finish()
+    assert [row[0] for row in feed.regions.rows()] == list(feed.regions.names)

@@ -326,3 +326,21 @@ def test_boxes_and_time_on_clips(tmp_path, factory):
     pictures = [one.background for one in factory.sinks[0].separations]
     assert all((picture != 100).any() for picture in pictures)
     assert pictures[0].shape == (7 * SHAPE[0], 7 * SHAPE[1], 3)  # small pictures are enlarged for the text
+
+
+def test_a_name_that_was_used_again_belongs_to_the_newer_clip(tmp_path):
+    listed(tmp_path, "a", {})
+    listed(tmp_path, "a", {})  # the user moved the first one
+    old = time.time() - 10 * 86400
+    add_to_list(tmp_path, rules=ClipRules(keep_days=5))
+    assert (tmp_path / "a.mp4").exists()
+    listed(tmp_path, "b", {})
+    os.utime(tmp_path / "a.mp4", (old, old))
+    add_to_list(tmp_path, rules=ClipRules(keep_days=5))  # also without a new clip
+    assert not (tmp_path / "a.mp4").exists()
+
+
+def test_lists_that_were_edited(tmp_path):
+    (tmp_path / "clips.csv").write_text("\ufeff" + HEADER + "only-a-name.mp4\n", encoding="utf-8")
+    add_to_list(tmp_path, rules=ClipRules(keep_days=5))
+    assert (tmp_path / "clips.csv").read_text().splitlines()[1].startswith("only-a-name.mp4,")

@@ -21,6 +21,7 @@ from bgsub.events.object_pictures import ObjectPictureSink
 from bgsub.events.overview import write_overview
 from bgsub.events.results import find_results
 from bgsub.events.search import Span, search_results
+from bgsub.video import VideoSink
 from bgsub.video.regions import Regions
 
 CROSSING = (
@@ -104,15 +105,19 @@ def test_the_overview_has_clips_and_objects_of_all_results_by_time(tmp_path):
 
 
 def test_names_cannot_leave_their_place_in_the_overview(tmp_path):
-    evil = "</script><img src=x onerror=alert(1)>"
-    folder = tmp_path / "<b>'\"& {{ 7 * 7 }}"
-    clips_of(folder, {"file": f"{evil}.mp4", "start": "0", "end": "nan", "thumbnail": "javascript:alert(1)"})
-    write_overview(tmp_path, tmp_path / "overview.html", evil)
+    evil = "<img src=x onerror=alert(1)>"
+    clips_of(
+        tmp_path / "<b>'\"& {{ 7 * 7 }}",
+        {"file": f"{evil}.mp4", "start": "0", "end": "nan", "thumbnail": "javascript:alert(1)"},
+        {"file": "../outside.mp4", "start": "0", "end": "1"},
+        {"file": "/etc/passwd", "start": "0", "end": "1"},
+    )
+    write_overview(tmp_path, tmp_path / "overview.html", f"</script>{evil}")
     page, (event,) = page_data(tmp_path / "overview.html")
     assert "<img src" not in page
     assert "49" not in event["source"]
     assert page.count("</script>") == 2
-    assert event["clip"].endswith("%3C/script%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E.mp4")
+    assert event["clip"].endswith("/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E.mp4")
     assert event["picture"].endswith("/javascript%3Aalert%281%29")
 
 
@@ -125,7 +130,36 @@ def test_only_the_newest_events_are_shown(tmp_path, monkeypatch):
     assert "5 events; the oldest 2 are not shown" in page
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"type":"object","start_frame":1,"end_frame":2}', "[" * 100_000])
+GOOD = {
+    **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "regions": []},
+    **{"track_step": 1, "track": {"frame": [1, 2], "box": [[0, 0, 5, 5], [1, 0, 5, 5]]}},
+}
+
+
+def damaged(**values):
+    return json.dumps({**GOOD, **values})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", "[]", "{}", "3", "[" * 100_000, '{"type":"object","start_frame":1,"end_frame":2}'),
+        damaged(start_time=float("nan")),
+        damaged(end_time=float("inf")),
+        damaged(id=-1),
+        damaged(start_frame="x"),
+        damaged(end_frame=1e400),
+        damaged(regions=None),
+        damaged(regions=[3]),
+        damaged(picture="\ud800.jpg"),
+        damaged(track={"frame": [1], "box": [[0, 0, 5, 5], [1, 0, 5, 5]]}),
+        damaged(track={"frame": [1], "box": [[-5, 0, 5, 5]]}),
+        damaged(track={"frame": [1], "box": [[0, 0, 10**12, 5]]}),
+        damaged(track={"frame": [1], "box": [[0, 0, 10**30, 5]]}),
+        damaged(track={"frame": [1], "box": [["a", 0, 1, 5]]}),
+        damaged(track=None),
+    ],
+)
 def test_a_damaged_list_is_named(tmp_path, line):
     track(tmp_path, CROSSING)
     with (tmp_path / "events.jsonl").open("a") as file:
@@ -198,3 +232,26 @@ def test_rows_as_text_and_as_csv(tmp_path):
         "8",
         "",
     )
+
+
+def test_clips_belong_to_the_result_above_unless_they_have_their_own(tmp_path):
+    for name in ("out", "out/own"):
+        track(tmp_path / name, CROSSING)
+    for name in ("out/own/clips", "out/c1", "out/c2"):
+        clips_of(tmp_path / name, {"file": "a.mp4", "start": "0", "end": "1"})
+    found = {result.name: [path.parent.name for path in result.clips] for result in find_results(tmp_path)}
+    assert found == {"out": ["c1", "c2"], "out/own": ["clips"]}
+
+
+def test_a_still_picture_beside_the_results_is_no_mask(tmp_path):
+    track(tmp_path, CROSSING)
+    write_images(tmp_path, np.zeros((1, *SHAPE), np.uint8), "background-image{}.png")
+    assert len(search_results(tmp_path, Regions(["40,0,10,48"]))) == 2
+    with pytest.raises(ParameterError, match="larger than any frame"):
+        search_results(tmp_path, Regions(["0,0,1000000,1000000"]))
+    (tmp_path / "events.jsonl").unlink()
+    with VideoSink(tmp_path / "mask.mkv", "mask", RATE) as sink:
+        write(pairs(CROSSING), sink)
+    rows = search_results(tmp_path, Regions(["40,0,10,48"]), MotionRules(min_duration=0.0, max_gap=0.5))
+    assert [row["source"] for row in rows] == ["mask.mkv", "mask.mkv"]
+    assert all(40 <= row["box"][0] < 50 for row in rows)  # the part in the region

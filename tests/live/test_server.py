@@ -433,6 +433,10 @@ def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
     assert client.cameras()[0]["events"][0]["clip"]
     status, fields, data = client.ask("/clip?camera=0&number=14")
     assert (status, fields["Content-Type"], data) == (200, "video/mp4", b"film")
+    status, fields, data = client.ask("/clip?number=14", Range="bytes=1-2")
+    assert (status, fields["Content-Range"], data) == (206, "bytes 1-2/4", b"il")
+    assert client.ask("/clip?number=14", Range="bytes=2-")[::2] == (206, b"lm")
+    assert client.ask("/clip?number=14", Range="bytes=9-")[::2] == (200, b"film")
     clip.unlink()
     assert client.refusal("/clip?number=14") == (404, "the clip does not exist")
     for path in ("/clip?number=13", "/event.jpg?number=1"):
@@ -440,6 +444,9 @@ def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
     for path in ("/clip", "/event.jpg?number=../../etc/passwd", "/clip?number=-1"):
         status, message = client.refusal(path)
         assert (status, message.startswith("number must be the number of an event")) == (400, True)
+    server.sink().forget()
+    recent.close()
+    assert client.cameras()[0]["events"] == []
     server.sink().recent = None
     assert client.cameras()[0]["events"] == []
     assert client.status("/event.jpg?number=14") == 404

@@ -321,3 +321,43 @@ def test_drawn_regions_hold_at_once(cameras):
         [False, True, False],
     ]
     assert not store.followers
+
+
+def test_a_camera_that_opens_later_uses_the_drawn_regions(cameras, monkeypatch):
+    """The second camera opens after a privacy region was drawn over the whole picture."""
+    store, opened, seen = RegionStore({}, Saved().save), sessions.open_source, []
+    everything = "all=0%,0%;100%,0%;100%,100%;0%,100%"
+
+    def open_late(name, **options):
+        if name == "1":
+            wait_until(lambda: seen)
+        return opened(name, **options)
+
+    monkeypatch.setattr("bgsub.live.session.open_source", open_late)
+
+    def first(count):
+        if count == 5:
+            seen.append(store.replace({"roi": [], "ignore": [], "privacy": [everything]}))
+
+    late = Keeping(lambda count: count == 5 and session.quit())
+    options = {"window": False, "page": {"port": 0}, "regions": store}
+    with LiveSession([camera("0", Keeping(first)), camera("1", late)], **options) as session:
+        session.run()
+    assert seen == ["regions saved in bgsub.toml; used from now on"]
+    assert not late.newest.frame.any()
+
+
+def test_a_region_outside_of_a_running_camera_is_refused(cameras):
+    store, errors = RegionStore({}, Saved().save), []
+
+    def after(count):
+        if count == 1:
+            with pytest.raises(ParameterError, match="lies outside of the frame") as error:
+                store.replace({"roi": ["far=400,10,20,20"], "ignore": [], "privacy": []})
+            errors.append(error)
+            session.quit()
+
+    options = {"window": False, "page": {"port": 0}, "regions": store}
+    with LiveSession([camera("0", Counting(after))], **options) as session:
+        session.run()
+    assert errors
