@@ -159,6 +159,8 @@ def check_table(endings: Sequence[str]) -> Callback:
     """Return a callback as `check_file` that refuses to replace files that do not end in one of `endings`."""
 
     def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+        if str(path) == "-":
+            raise ParameterError(f"{called(context, option)} takes a file, got '-'")
         if path is not None and path.exists() and not path.is_dir() and path.suffix.lower() not in endings:
             raise ParameterError(
                 f"{called(context, option)} replaces only files that end in {endings[0]}, got '{path}'"

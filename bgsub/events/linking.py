@@ -57,7 +57,7 @@ class ObjectLinker:
     predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the nearest
     predictions. If an object splits in which none is hidden, the part with the larger overlap keeps the ID and the
     others are new objects. Hidden objects are not reported. An object that moves in the opposite direction with another
-    size within 2.4 s is a new one, which has replaced the other while both were one part of the foreground.
+    size within 2.4 s has become another one while both were one part of the foreground: its track starts again.
 
     A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
@@ -206,10 +206,9 @@ class ObjectLinker:
                 track.see(found[links[row]], clock, state.interval, counted, self.gap)
                 if track.event.id and track.has_changed():
                     self._done.append(track.event)
-                    state.count += 1
                     for other in state.tracks:
-                        other.host = state.count if other.host == track.event.id else other.host
-                    track.replace(state.count, frame.index, self.time(frame))
+                        other.host = 0 if other.host == track.event.id else other.host
+                    track.replace(frame.index, self.time(frame), state.interval, self._min_duration)
                 result += self._record(track, frame)
         for index in sorted(set(range(len(found))) - set(links.values())):
             result += self._begin(found[index], frame)

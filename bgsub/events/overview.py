@@ -71,7 +71,7 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             thumbnail = row.get("thumbnail", "")
             yield {
                 "kind": "clip",
-                "source": result.name,
+                "source": result.name if result.events is not None else row.get("source") or result.name,
                 "date": row.get("began", ""),
                 "second": first,
                 "time": _clock(first),

@@ -80,7 +80,8 @@ def search_results(
         if not place.is_dir():
             raise
     for result in results:
-        rows += _search_objects(result, regions, rules, span)
+        found = _search_objects(result, regions, rules, span)
+        rows += sorted(found, key=lambda row: (row["start_frame"], row["number"]))
     if results:
         return rows
     masks = [path for name in _NAMES for path in sorted(place.rglob(name)) if path.is_file() or _is_masks(path)]

@@ -110,10 +110,11 @@ class Track:
         likeness = 2 * common / (before.area + detection.area)
         self.confirmation.add(detection.centroid, likeness, counted, max(passed - gap, 0.0))
 
-    def replace(self, number: int, frame: int, time: float | None) -> None:
-        """Begin the event of a new object, which is confirmed."""
-        self.event = Event(EventKind.OBJECT, number, frame, frame, time, time)
-        self.recent = self.recent[-1:]
+    def replace(self, frame: int, time: float | None, interval: float, solid: float) -> None:
+        """Begin the track of another object with the newest sight; it is confirmed when it was seen long enough."""
+        self.event = Event(EventKind.OBJECT, 0, frame, frame, time, time)
+        self.recent, self.seen = self.recent[-1:], interval
+        self.confirmation = TrackConfirmation(self.last.centroid, self.last.centroid, solid)
 
     def add(self, one: ObjectInFrame) -> None:
         """Add a sight to the event; a track of more than 4096 points loses every second one."""

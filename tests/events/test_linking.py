@@ -247,3 +247,14 @@ def test_an_object_that_takes_the_place_of_another_is_a_new_one(size, count):
     assert len(events) == count
     assert {one.frame for one in objects} == set(range(115))
     assert events[-1].boxes[-1][1:] == returns[-1]
+
+
+def test_an_object_that_took_a_place_is_reported_after_the_shortest_time():
+    comes, returns = walk((70, 10), (-1, 0), 55, (8, 12)), walk((15, 9), (1, 0), 60, (20, 14))
+    for seconds in (0.2, 1.0):
+        events, objects = link([[box] for box in comes + returns], min_duration=seconds)
+        assert len(events) == 2
+        assert min(event.frames for event in events) >= seconds * 25
+        assert {one.frame for one in objects} == set(range(115))
+    events, _ = link([[box] for box in comes + returns[:20]], min_duration=1.0)
+    assert [event.frames for event in events] == [events[0].frames]  # the other one is too short
