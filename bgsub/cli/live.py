@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from bgsub import live as sessions
 from bgsub.cli.config import as_toml
 from bgsub.cli.exit_status import FAILURE, OK, exit_status
-from bgsub.cli.help import INPUT, SCREEN, Example
+from bgsub.cli.help import SCREEN, Example
 from bgsub.cli.logs import Reporting, json_option, logger
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.options import (
@@ -32,6 +32,7 @@ from bgsub.cli.options import (
     overwrite_option,
     rate_option,
     reconnect_option,
+    start_option,
 )
 from bgsub.cli.output_options import (
     boxes_option,
@@ -170,7 +171,7 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
 @click.argument("source", metavar="VIDEO", type=SOURCE)
 @_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
 @_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random in the network]")
-@option("--start", group=INPUT, metavar="TIME", help="Show the picture here: a frame number, or seconds (12.5).")
+@start_option
 @region_options
 def regions(*, source: str, serve: tuple[str, int] | None, token: str | None, start: str | None, **texts: Any) -> None:
     """Draw regions of interest, ignored and privacy regions on a picture of VIDEO, in a browser.

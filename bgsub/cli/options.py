@@ -170,6 +170,15 @@ def check_table(endings: Sequence[str]) -> Callback:
     return check
 
 
+table_option = file_option(
+    "--csv",
+    group=OUTPUT,
+    callback=check_table((".csv", ".txt")),
+    help="Write the table to this file as well, replacing it, with times in seconds and boxes in pixels.",
+)
+motion_threshold = partial(
+    option, "--motion-threshold", multiple=True, callback=converted(parse_shares), metavar="[REGION=]SHARE"
+)
 overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
 output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)
 folder_option = output_option(required=True, callback=check_folder, help="Folder for the results.")
@@ -207,9 +216,12 @@ def duration_option(default: str | None = None, text: str = "Stop after this len
     )
 
 
+start_option = _position(
+    "--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."
+)
 #: The values are as `open_source` takes them: `start`, `end` and `duration` are text or None.
 source_options = combine(
-    _position("--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."),
+    start_option,
     _position("--end", help="Stop before this position, written like --start."),
     _position(
         "--duration", help="Stop after this length: frames (250), seconds (10.0 or 10s), or 0:10; not with --end."

@@ -20,11 +20,11 @@ from bgsub.cli.options import (
     combine,
     converted,
     flag,
+    motion_threshold,
     names_from,
     on_error_option,
     online_option,
     option,
-    parse_shares,
     rate_option,
     seconds,
     source_options,
@@ -130,12 +130,8 @@ record_options = combine(
         help="Record a clip of each motion into this folder, listed in clips.csv. Other outputs are written only if "
         "--save asks for them.",
     ),
-    option(
-        "--motion-threshold",
+    motion_threshold(
         group=CLIPS,
-        multiple=True,
-        callback=converted(parse_shares),
-        metavar="[REGION=]SHARE",
         help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%; with --roi, of a "
         "region, and for each region by name: gate=2%. Can be repeated.  [default: 0.2%]",
     ),

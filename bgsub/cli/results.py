@@ -10,7 +10,8 @@ import click
 
 from bgsub.cli.help import EVENTS, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option
-from bgsub.cli.options import check_table, checked, converted, file_option, option, parse_shares, seconds
+from bgsub.cli.options import check_table, checked, converted, file_option, option, seconds, table_option
+from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.video.regions import Regions
@@ -48,21 +49,11 @@ def _second(text: str | None) -> float | None:
 )
 @option("--from", "start", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only from this time on.")
 @option("--to", "end", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only up to this time.")
-@option(
-    "--motion-threshold",
-    group=EVENTS,
-    multiple=True,
-    callback=converted(parse_shares),
-    metavar="[REGION=]SHARE",
-    help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]",
+@motion_threshold_option(
+    group=EVENTS, help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]"
 )
 @seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
-@file_option(
-    "--csv",
-    group=OUTPUT,
-    callback=check_table((".csv", ".txt")),
-    help="Write the table to this file as well, replacing it.",
-)
+@table_option
 @json_option("Print the table as JSON.")
 def search(
     *,

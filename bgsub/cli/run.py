@@ -7,16 +7,14 @@ from typing import Any
 
 import click
 
-from bgsub.cli.help import OUTPUT, RUNNING, Example
+from bgsub.cli.help import RUNNING, Example
 from bgsub.cli.logs import json_option
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.options import (
     SOURCE,
     Decorator,
     check_no_file,
-    check_table,
     combine,
-    file_option,
     flag,
     on_error_option,
     online_option,
@@ -26,6 +24,7 @@ from bgsub.cli.options import (
     rate_option,
     reconnect_option,
     source_options,
+    table_option,
 )
 from bgsub.cli.output_options import (
     common_options,
@@ -150,12 +149,7 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="VIDEO...", type=SOURCE)
-@file_option(
-    "--csv",
-    group=OUTPUT,
-    callback=check_table((".csv", ".txt")),
-    help="Write the table to this file as well, replacing it, with times in seconds and boxes in pixels.",
-)
+@table_option
 @record_options
 @max_events_option
 @snapshots_option

@@ -175,7 +175,7 @@ class EventFeed:
         self._last: list[Event] | None = None
         self._last_motion: list[Event] | None = None
         self._owner: object = None
-        self._given_regions = linker.regions
+        self._given_regions = self._used_regions = linker.regions
         self._origin: datetime | None = None  # date of second 0 of a camera
 
     def step(self, frame: Frame, separation: Separation) -> Step:
@@ -196,9 +196,9 @@ class EventFeed:
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         given = self._given_regions
-        if given is not self.linker.regions:
+        if given is not self._used_regions:
             self.linker.use_regions(given)
-            self.regions = RegionCounter(given)
+            self.regions, self._used_regions = RegionCounter(given), given
         linker, time = self.linker, self.linker.time(frame)
         known = linker.state.count
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)

@@ -29,7 +29,8 @@ _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of th
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
 _EPSILON = 1e-6  # seconds: sums of intervals
-_REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
+#: Least share of the object, or of the region, that lies in the other.
+REGION_SHARE, FILLED_SHARE = 0.25, 0.5
 
 
 @dataclass
@@ -309,7 +310,7 @@ class ObjectLinker:
         names = []
         for name, mask in self._masks.items():
             inside = np.count_nonzero(mask[y : y + h, x : x + w] & detection.mask)
-            if inside >= _REGION_SHARE * detection.area or inside >= _FILLED_SHARE * self._areas[name]:
+            if inside >= REGION_SHARE * detection.area or inside >= FILLED_SHARE * self._areas[name]:
                 names.append(name)
         return names
 

@@ -14,7 +14,7 @@ from bgsub.events.writers import csv_row
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sources.base import FilePart, Frame
+from bgsub.video.sources.base import FilePart, Frame, part_at
 from bgsub.video.timecode import clock_text
 
 Row = dict[str, Any]
@@ -79,10 +79,7 @@ class MotionListSink(Sink):
 def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:
     """Return the row of an event of `source`, or of the one of its `files` in which it starts."""
     start, end = (None if time is None else float(time) for time in (event.start_time, event.end_time))
-    begin = 0.0
-    for part in files:
-        if start is not None and part.begin <= start:
-            source, begin = part.path.name, float(part.begin)
+    source, begin = (source, 0.0) if start is None else part_at(files, start, source)
     return {
         "number": event.id,
         "start": start,

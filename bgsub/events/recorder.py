@@ -34,7 +34,7 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.copying import CopySink, ending_of_copy
 from bgsub.video.sinks.encoding import DEFAULT_FPS
 from bgsub.video.sinks.video import VideoSink, as_separation
-from bgsub.video.sources.base import FilePart, Frame
+from bgsub.video.sources.base import FilePart, Frame, part_at
 from bgsub.video.timecode import clock_text
 from bgsub.video.views import to_bgr8, to_uint8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
@@ -412,10 +412,7 @@ class RecorderSink(Sink):
         clip = growing.clip
         keyframe = getattr(growing.sink, "start", None)  # of a copy
         clip.start = clip.start if keyframe is None else keyframe
-        clip.source, begin = self._source, 0.0
-        for part in self._files:
-            if part.begin <= clip.start + CLOSE:
-                clip.source, begin = part.path.name, part.begin
+        clip.source, begin = part_at(self._files, clip.start, self._source)
         clip.source_start = clip.start - begin
         clip.events = tuple(growing.events)
         if growing.jpeg:

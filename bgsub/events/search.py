@@ -12,7 +12,7 @@ import numpy as np
 from bgsub.errors import ParameterError, SourceError
 from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
-from bgsub.events.linking import ObjectLinker
+from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink, Row, row_of
 from bgsub.events.results import Result, find_results, read_objects
@@ -21,7 +21,6 @@ from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions
 from bgsub.video.sources.opening import open_source
 
-_OF_OBJECT, _OF_REGION = 0.25, 0.5  # least share of the object, or of the region, that lies in the other
 _NAMES = ("mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
 _FOREGROUND_FROM = 191  # half of the way from shadow to foreground
 _MOST_PIXELS = 1 << 28
@@ -166,7 +165,7 @@ class _SearchedRegion:
         x, u = (np.clip(side - self._left, 0, columns) for side in (boxes[:, 0], boxes[:, 0] + boxes[:, 2]))
         y, v = (np.clip(side - self._top, 0, rows) for side in (boxes[:, 1], boxes[:, 1] + boxes[:, 3]))
         common = self._sums[v, u] - self._sums[y, u] - self._sums[v, x] + self._sums[y, x]
-        is_in = (common >= _OF_OBJECT * boxes[:, 2] * boxes[:, 3]) | (common >= _OF_REGION * self._area)
+        is_in = (common >= REGION_SHARE * boxes[:, 2] * boxes[:, 3]) | (common >= FILLED_SHARE * self._area)
         found: np.ndarray = np.where(is_in, common / self._area, 0.0)
         return found
 

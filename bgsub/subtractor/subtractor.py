@@ -40,7 +40,6 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
-_ONE_THREAD = "a subtractor processes one frame at a time; use one subtractor for each stream"
 _OTHER_SCENE = FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN
 
 
@@ -250,10 +249,8 @@ class BackgroundSubtractor(OpenCVNames):
         -----
         The arguments are not used after the return and may be changed or reused.
         """
-        if self._worker not in (None, get_ident()):
-            raise BgsubError(_ONE_THREAD)
+        self._claim()
         try:
-            self._worker = get_ident()
             frames, frame = self._take(out_of_umat(image))
             is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
             out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
@@ -276,10 +273,8 @@ class BackgroundSubtractor(OpenCVNames):
             Mask, background, foreground, residual, probability, coefficients, phase and event, in arrays of its own,
             with a copy of the frame.
         """
-        if self._worker not in (None, get_ident()):
-            raise BgsubError(_ONE_THREAD)
+        self._claim()
         try:
-            self._worker = get_ident()
             frames, frame = self._take(out_of_umat(image))
             frame, known = np.array(frame, order="C"), out_of_umat(knownForegroundMask)
             result = self._separate(frames, frame, learningRate, known)
@@ -337,6 +332,12 @@ class BackgroundSubtractor(OpenCVNames):
             if not is_known:
                 self.clear()
         return is_known
+
+    def _claim(self) -> None:
+        """Begin a frame in this thread; BgsubError if another one is processing a frame."""
+        if self._worker not in (None, get_ident()):
+            raise BgsubError("a subtractor processes one frame at a time; use one subtractor for each stream")
+        self._worker = get_ident()
 
     def _take(self, image: np.ndarray) -> tuple[FrameFormat, np.ndarray]:
         """Return the next frame, checked, and the format of the frames, a new one if it changed."""

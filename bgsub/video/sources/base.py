@@ -68,6 +68,15 @@ class FilePart(NamedTuple):
     stamp: Fraction  # the same on the clock of the file, in seconds
 
 
+def part_at(files: Sequence[FilePart], seconds: float, name: str) -> tuple[str, float]:
+    """Return name and begin of the file in which a time of a source lies; `name` and 0 if there are no files."""
+    begin = 0.0
+    for part in files:
+        if part.begin <= seconds + 1e-6:  # most times are rounded
+            name, begin = part.path.name, float(part.begin)
+    return name, begin
+
+
 def number_name(index: int) -> str:
     """Return the name of a frame without a file: its index with six digits."""
     return f"{index:06d}"
