@@ -166,7 +166,7 @@ def brightness(base, places, grid, tone):
 def light_equations(x, base, places, grid, tone, mu, channel):
     """Return the normal equations of one channel by the dense design matrix, without saturated sites.
 
-    The unknowns are the nodes, down the columns of the grid, and the knots.
+    The unknowns are the nodes, row by row of the grid, and the knots.
     """
     design, target, omega = [], [], []
     shape, knots = grid.shape[:2], len(tone)
@@ -174,7 +174,7 @@ def light_equations(x, base, places, grid, tone, mu, channel):
     d = np.linalg.norm(x - lit(base, places, grid, tone), axis=1)
     for k, (u, v) in enumerate(places.astype(float)):
         l = float(base[k, channel])
-        design.append(np.r_[node_weights(shape, u, v).T.ravel() * l, knot_weights(knots, l)])
+        design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
         target.append(float(x[k, channel]))
         omega.append(0.0 if bright[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
     design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]

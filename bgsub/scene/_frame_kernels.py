@@ -443,3 +443,17 @@ def confirm(mask, most, support):  # type: ignore[no-untyped-def]
     """Add 1 to `support`, at most up to `most`, where the mask is 0; all uint8, (n,)."""
     for i in range(mask.size):
         support[i] += np.uint8(1 if (mask[i] == 0) & (support[i] < most) else 0)
+
+
+@kernel
+def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
+    """Return the standard deviation of the mean of the channels at the pixels `index`; `pixels` (h w c,)."""
+    total, squares = 0.0, 0.0
+    for k in range(index.size):
+        brightness = 0.0
+        for c in range(channels):
+            brightness += float(pixels[index[k] * channels + c])
+        total += brightness
+        squares += brightness * brightness
+    mean = total / index.size
+    return np.sqrt(max(squares / index.size - mean * mean, 0.0)) / channels

@@ -19,18 +19,19 @@ import numpy as np
 
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
-from bgsub.scene import _illumination_kernels
+from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import plain
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
 _QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three fits
 _QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # their reweightings
-_ALL_MUS = np.array([*_QUICK_MUS, _LAST_MUS[-1]])
+_ALL_MUS = (*_QUICK_MUS, _LAST_MUS[-1])
 _QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # error of the share of explained sites in the first two fits
 _KNOTS = 4  # of the tone curve
 _SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
 _RIDGE = 1e-4  # penalty on the gain's distance from 1
 _TONE_RIDGE = 3e-3
+_SATURATED = 0.98  # of full scale
 _FALLS = 0.02  # largest fall of the tone from knot to knot
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
@@ -67,23 +68,12 @@ class _LightFit:
         threshold: float,
     ) -> None:
         h, w, self._channels = shape
-        self._grid, self._mus, self.threshold = grid, np.array(mus), threshold
+        self._index, self._grid, self._mus, self.threshold = index, grid, mus, threshold
         rows, columns = np.divmod(index, w)
-        v, u = rows * (grid[0] - 1) / max(h - 1, 1), columns * (grid[1] - 1) / max(w - 1, 1)
-        i, j = np.minimum(v.astype(int), grid[0] - 2), np.minimum(u.astype(int), grid[1] - 2)
-        cells = j * grid[0] + i
-        order = np.lexsort([index, cells])
-        a, b = (v - i)[order], (u - j)[order]
-        self._index, self._cells = index[order], cells[order]
-        self._corners = np.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b], 1).astype(np.float32)
-        nodes = grid[0] * grid[1]
-        self._penalty = _smoothness(grid)
-        self._first = np.r_[np.maximum(np.arange(nodes) - grid[0] - 1, 0), np.zeros(_KNOTS, np.int64)]
-        self._work = (
-            np.empty((self._channels, nodes + _KNOTS, nodes + _KNOTS)),
-            np.empty((self._channels, nodes + _KNOTS)),
-        )
-        self._residuals = np.empty(len(index), np.float32)
+        down, along = _hats(grid[0], rows / max(h - 1, 1)), _hats(grid[1], columns / max(w - 1, 1))
+        self._nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
+        self._penalty = len(index) * _smoothness(grid)
+        self._pull = len(index) * np.repeat([_RIDGE, 0.0], [grid[0] * grid[1], _KNOTS])
 
     def fit(self, x: np.ndarray, lights: list[Light]) -> list[Light]:
         """Return lights refined to explain a frame, the best first; one that inverts brightness explains nothing."""
@@ -93,30 +83,35 @@ class _LightFit:
 
     def values(self, picture: np.ndarray, scale: float) -> np.ndarray:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
-        values = np.empty((len(self._index), self._channels), np.float32)
-        _illumination_kernels.gather(plain(picture).reshape(-1), self._index, np.float32(scale), values)
-        return values
+        return _at(picture, self._index, self._channels) * np.float32(scale)
 
-    def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: np.ndarray) -> Light:
+    def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: tuple[float, ...]) -> Light:
         """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
-        rows, unknowns = self._grid[0], self._unknowns(light)
-        sites = x, base, self._corners, self._cells, rows
-        _illumination_kernels.fit(*sites, self._penalty, self._first, _RIDGE, mus, unknowns, *self._work)
+        x, base = x.T, base.T[:, :, np.newaxis]
+        tone = _hats(_KNOTS, base[:, :, 0].clip(0, 1))
+        design = np.concatenate([self._nodes * base, tone], axis=2)  # (c, n, p q + b)
+        unknowns = self._unknowns(light)
+        for mu in mus:
+            lit, squares = _lit(design, unknowns, x)
+            weights = (1 + squares * np.float32(1 / (mu * mu))) ** -2
+            # where the sensor saturates, only too little light is an error
+            weighted = design * np.where((x > _SATURATED) & (lit >= x), 0, weights)[:, :, np.newaxis]
+            gram = weighted.transpose(0, 2, 1) @ design + self._penalty
+            right = (x[:, np.newaxis] @ weighted)[:, 0] + self._pull
+            unknowns = np.linalg.solve(gram, right[:, :, np.newaxis])[:, :, 0].astype(np.float32)
         explained = 0.0
-        if _illumination_kernels.is_monotonic(unknowns, _FALLS):
-            _illumination_kernels.residuals(*sites, unknowns, self._residuals)
-            explained = float(np.mean(self._residuals < self.threshold))
-        grid = unknowns[:, :-_KNOTS].reshape(self._channels, -1, rows).transpose(2, 1, 0)
+        if (unknowns[:, :-_KNOTS].mean(axis=1) / (_KNOTS - 1) + np.diff(unknowns[:, -_KNOTS:]).T >= -_FALLS).all():
+            explained = float(np.mean(_lit(design, unknowns, x)[1] < self.threshold**2))
+        grid = unknowns[:, :-_KNOTS].reshape(-1, *self._grid).transpose(1, 2, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
     def _unknowns(self, light: Light) -> np.ndarray:
-        """Return a light on this grid: (c, p q + b) float32, nodes counted down the columns."""
-        grid = light.grid
-        if grid.shape[:2] != self._grid:
-            down, along = _hats(grid.shape[0], self._grid[0]), _hats(grid.shape[1], self._grid[1])
-            grid = np.moveaxis(down @ np.moveaxis(grid, 2, 0) @ along.T, 0, 2)
-        nodes = grid.transpose(2, 1, 0).reshape(self._channels, -1)
-        return np.concatenate([nodes, light.tone.T], axis=1, dtype=np.float32)
+        """Return a light on this grid: (c, p q + b) float32."""
+        down, along = (
+            _hats(nodes, np.linspace(0, 1, n)) for nodes, n in zip(light.grid.shape, self._grid, strict=False)
+        )
+        nodes = down @ light.grid.transpose(2, 0, 1) @ along.T
+        return np.concatenate([nodes.reshape(self._channels, -1), light.tone.T], axis=1, dtype=np.float32)
 
 
 class Illumination:
@@ -142,7 +137,7 @@ class Illumination:
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
-        return float(_illumination_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
+        return float(_frame_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
 
     def exposure(self, picture: np.ndarray, scale: float) -> float:
         """Return the brightness that a share of the sites of a picture, (h, w, c), exceeds; 1 is full scale."""
@@ -187,12 +182,9 @@ class Illumination:
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
-        pixels = plain(x).reshape(-1), plain(base).reshape(-1)
-        return float(
-            _illumination_kernels.similar_share(
-                *pixels, self._index, self._shape[2], np.float32(scale), self._threshold
-            )
-        )
+        values, others = (_at(image, self._index, self._shape[2]) for image in (x, base))
+        squares = np.sum((values - others) ** 2, axis=1)
+        return float(np.mean(squares < (self._threshold / scale) ** 2))
 
     def state(self) -> State:
         """Return the remembered backgrounds, copied."""
@@ -213,16 +205,19 @@ class Illumination:
 
     def render(self, light: Light) -> np.ndarray:
         """Return the background of an explanation, (m,), float32."""
-        out = np.empty(light.base.size, np.float32)
-        h, w, _ = self._shape
-        grid, tone = np.ascontiguousarray(light.grid), np.ascontiguousarray(light.tone)
-        inputs = plain(light.base).reshape(-1), np.float32(light.scale), grid, tone, h, w, out
+        h, w, channels = self._shape
+        base, out = light.base.reshape(self._shape), np.empty(self._shape, np.float32)
+        down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(light.grid.shape, (h, w), strict=False))
+        knots = np.linspace(0, 1, _KNOTS)
 
         def relight(begin: int, end: int, _band: int) -> None:
-            _illumination_kernels.relight(begin, end, *inputs)
+            for c in range(channels):
+                l = base[begin:end, :, c] * np.float32(light.scale)
+                gain = down[begin:end] @ light.grid[:, :, c] @ along.T
+                out[begin:end, :, c] = gain * l + np.interp(l, knots, light.tone[:, c])
 
         in_bands(relight, h, bands_for(h * w, _WORK, None))
-        return out
+        return out.clip(0, 1, out=out).reshape(-1)
 
 
 @dataclass
@@ -261,23 +256,30 @@ class LightChangeTrigger:
         return cls(usual, int(waiting), max(int(backoff), 1), failed)
 
 
-def _hats(nodes: int, places: int) -> np.ndarray:
-    """Return the hat functions of some nodes at evenly spaced places, (places, nodes) float32."""
-    position = np.linspace(0, nodes - 1, places)[:, None]
-    return np.maximum(0, 1 - np.abs(position - np.arange(nodes))).astype(np.float32)
+def _at(picture: np.ndarray, index: np.ndarray, channels: int) -> np.ndarray:
+    """Return the values of the pixels `index`, (n, c) float32."""
+    return picture.reshape(-1, channels)[index].astype(np.float32)
+
+
+def _lit(design: np.ndarray, unknowns: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the brightness of the lit base at the sites, (c, n), and its squared distance from `x`, (n,)."""
+    lit = (design @ unknowns[:, :, np.newaxis])[:, :, 0]
+    return lit, np.sum((x - lit.clip(0, 1)) ** 2, axis=0)
+
+
+def _hats(nodes: int, position: np.ndarray) -> np.ndarray:
+    """Return the hat functions of evenly spaced nodes at some positions, (...) in [0, 1]: (..., nodes) float32."""
+    distance = np.abs(position[..., np.newaxis] * (nodes - 1) - np.arange(nodes))
+    return np.maximum(0, 1 - distance).astype(np.float32)
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:
     """Return the penalty matrix per site: differences of neighbouring nodes, distance from 1, tone."""
-    rows, columns = grid
-    nodes = rows * columns
-    number = np.arange(nodes).reshape(columns, rows)
+    nodes = grid[0] * grid[1]
+    number = np.arange(nodes).reshape(grid)
     penalty = np.zeros((nodes + _KNOTS, nodes + _KNOTS))
-    pairs = [*zip(number[:, :-1].ravel(), number[:, 1:].ravel(), strict=True)]
-    pairs += [*zip(number[:-1].ravel(), number[1:].ravel(), strict=True)]
-    for i, j in pairs:
-        penalty[i, i] += _SMOOTH
-        penalty[j, j] += _SMOOTH
-        penalty[i, j] -= _SMOOTH
-        penalty[j, i] -= _SMOOTH
+    for these, others in ((number[:, :-1], number[:, 1:]), (number[:-1], number[1:])):
+        i, j = these.ravel(), others.ravel()
+        np.add.at(penalty, (np.r_[i, j], np.r_[i, j]), _SMOOTH)
+        penalty[i, j] = penalty[j, i] = -_SMOOTH
     return penalty + np.diag(np.r_[np.full(nodes, _RIDGE), np.full(_KNOTS, _TONE_RIDGE)])

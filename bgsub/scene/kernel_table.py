@@ -42,24 +42,17 @@ scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
 scene._segment_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, u1_2, u1_2, u1_1, u2_2, u2_2
 scene._segment_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, u1_2, u1_2, f4_2
 scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
-scene._illumination_kernels.contrast: P_1, i8_1, i8
-scene._registration_kernels.strongest: P_3, f8, i8, i8, i8, i8, i8_3, f4_3, f4_2, f4_1, f4_1
-scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
-scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
-scene._registration_kernels.probe: P_3, f8, i8_1, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
-scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
+scene._frame_kernels.contrast: P_1, i8_1, i8
+scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, u1_1, f4, i8, f4, P_2, u2_1, u1_1, u1_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
 scene._frame_kernels.confirm: u1_1, u1, u1_1
-scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
-scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 """
 _TRACKING = """
 scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, f4_1, u2_1, b1, CompareParams, f4_2, f8_2
 tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
 tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1, f8_2, f8_1, f4_2,\
  f4_1, f4_1, f4_2
-scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
 tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
 scene._start_colours_kernels.fill_in: i8, i8, f4_2, f4_1, f4, P_3
@@ -69,13 +62,7 @@ tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
 tracking._kernels.transform_rows: f4_2, f4_2, f4_2
 scene._frame_kernels.read_subset: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
-scene._illumination_kernels.similar_share: f4_1, f4_1, i8_1, i8, f4, f8
-scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
-scene._illumination_kernels.is_monotonic: f4_2, f8
-scene._illumination_kernels.residuals: f4_2, f4_2, f4_2, i8_1, i8, f4_2, f4_1
-scene._illumination_kernels.relight: i8, i8, f4_1, f4, f4_3, f4_2, i8, i8, f4_1
 scene._frame_kernels.to_unit: P_1, f4, f4_1
-scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
 tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
 tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """

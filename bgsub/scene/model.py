@@ -316,7 +316,7 @@ class SceneModel:
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
-        model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube, np.dtype(frames.pixels_dtype))
+        model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.engine.set_state(part_of(state, "engine"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._light_trigger = LightChangeTrigger.from_state(state)

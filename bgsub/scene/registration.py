@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.scene import _registration_kernels
@@ -27,7 +28,6 @@ _TURNS = 8  # references after which all cells have been searched again
 _FLAT = 1e-6  # smallest squared gradient of a point
 _FADED = 0.5  # remaining share of the squared gradients below which all points are chosen again
 _COARSE = (80, 30)
-_LINES_PER_SQUARE = 4  # smallest number of lines per pixel of a coarse scale
 _ITERATIONS = (20, 12)  # coarse, fine
 _STILL = 0.4  # pixels: smaller movements are ignored
 _UPRIGHT = 0.1  # pixels at a corner: smaller rotations are ignored
@@ -42,6 +42,7 @@ _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _FAINTEST = 0.25  # smallest gain
 _FEWEST = 24  # smallest number of points
+_SOBEL = np.array([[-1, 0, 1, -2, 0, 2, -1, 0, 1], [-1, -2, -1, 0, 0, 0, 1, 2, 1]], np.float32) / 8
 _AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
 
 
@@ -67,12 +68,11 @@ class _Scale:
     """Points of a reference at one resolution, of pictures (h, w, c)."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
-        h, w, channels = shape
+        h, w, _ = shape
         self._shape = shape
         self._side = max(math.ceil(max(h, w) / _CELLS), 4)
         self._best = np.zeros((h // self._side, w // self._side, _PER_CELL), np.int64)
         self._strength = np.zeros(self._best.shape, np.float32)
-        self._work = np.empty((2, w * channels), np.float32), np.empty(w, np.float32), np.empty(w, np.float32)
         self._solver = np.empty((5, 5)), np.empty(5)
         self._unit = max(math.hypot((w - 1) / 2, (h - 1) / 2), 1.0)
         self._next = 0  # row of cells that is looked through next
@@ -103,6 +103,8 @@ class _Scale:
     def take(self, image: np.ndarray, scale: float) -> None:
         """Read the reference: all cells at first, some cells in turn later."""
         cells = len(self._best)
+        if not self._best.size:
+            return
         if self.count == 0:
             self._choose(image, scale, 0, cells)
         else:
@@ -115,21 +117,33 @@ class _Scale:
 
     def _choose(self, image: np.ndarray, scale: float, first: int, last: int) -> None:
         """Choose the points in the rows of cells from `first` to `last`."""
-        stride = max(self._side // _LINES, 1)
-        _registration_kernels.strongest(
-            image, scale, self._side, stride, first, last, self._best, self._strength, *self._work
-        )
+        h, w, _ = self._shape
+        side, cells = self._side, self._best.shape[1]
+        top = max(first * side - 1, 0)
+        grey = _grey(image[top : last * side + 1].astype(np.float32)) * np.float32(scale / 8)
+        gx, gy = (cv2.Sobel(grey, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+        squares = np.full((h, w), np.float32(-1))
+        squares[top + 1 : top + len(grey) - 1, 1:-1] = (gx * gx + gy * gy)[1:-1, 1:-1]
+
+        def by_cell(values: np.ndarray) -> np.ndarray:  # (rows, cells, n)
+            lines = values[first * side : last * side, : cells * side].reshape(-1, side, cells, side)
+            return lines[:, :: max(side // _LINES, 1)].transpose(0, 2, 1, 3).reshape(last - first, cells, -1)
+
+        strength = by_cell(squares)
+        best = np.argpartition(-strength, _PER_CELL - 1)[:, :, :_PER_CELL]
+        self._strength[first:last] = np.take_along_axis(strength, best, 2)
+        self._best[first:last] = np.take_along_axis(by_cell(np.arange(h * w).reshape(h, w)), best, 2)
 
     def _look(self, image: np.ndarray, scale: float) -> float:
         """Read values and gradients at the points; return the sum of the squared gradients."""
-        places = self._places()
-        rows = np.full((5, len(places)), -1, np.float32)
+        places, (_, w, channels) = self._places(), self._shape
         points = self._coordinates(places)
-        _registration_kernels.look(image, scale, places, rows[3], rows[0], rows[1])
-        rows[2] = (rows[1] * points[0] - rows[0] * points[1]) / self._unit
-        rows[3] *= -1
-        self._set_points(places, points, rows)
-        return float(np.vdot(rows[:2], rows[:2]))
+        around = places[:, np.newaxis] + np.add.outer([-w, 0, w], [-1, 0, 1]).ravel()
+        grey = image.reshape(-1, channels)[around].mean(axis=2, dtype=np.float32) * np.float32(scale)
+        gx, gy = _SOBEL @ grey.T
+        turn = (gy * points[0] - gx * points[1]) / np.float32(self._unit)
+        self._set_points(places, points, np.stack([gx, gy, turn, -grey[:, 4], np.full_like(gx, -1)]))
+        return float(gx @ gx + gy @ gy)
 
     def _places(self) -> np.ndarray:
         """Return the chosen points, (n,) int64, as indices of pixels."""
@@ -144,25 +158,21 @@ class _Scale:
         """Set the points and the rows of the reference: gradients, their turn, minus the value, -1."""
         self.count = len(places)
         self._all = points, rows
-        self._here = places, rows
-        self._few = places[::_PROBE].copy(), rows[:, ::_PROBE].copy()
-        self._residuals = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32)
-        self._work_here = *self._residuals, *self._solver
+        self._few = points[:, ::_PROBE].copy(), rows[:, ::_PROBE].copy()
+        self._work = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32), *self._solver
 
-    def probe(
-        self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool
+    def step(
+        self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool = False
     ) -> tuple[float, float]:
-        """Take one step from rest, on `few` or all points; return the cost before it and its length."""
-        points = self._few if few else self._here
-        return _registration_kernels.probe(image, scale, *points, soft, self._unit, movement, *self._work_here)
+        """Refine `movement`, (5,), by one step on `few` or all points; return the cost before it and its length."""
+        points = self._few if few else self._all
+        return _registration_kernels.align(image, scale, *points, soft, self._unit, movement, *self._work)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
         """Refine `movement`, (5,), in pixels of this scale by at least one step; return the cost before the last."""
-        (points, rows), (r, work) = self._all, self._residuals
         cost = 1.0
         for _ in range(iterations):
-            _registration_kernels.residuals(image, scale, points, rows, movement, r)
-            cost, length = _registration_kernels.step(rows, r, soft, self._unit, movement, work, *self._solver)
+            cost, length = self.step(image, scale, soft, movement)
             if length < _CONVERGED:
                 break
         return cost
@@ -171,29 +181,23 @@ class _Scale:
 class _Pyramid:
     """Reduced grey pictures, each the mean over squares of the one before, of (h, w, c) uint8 or float32."""
 
-    def __init__(self, shape: tuple[int, int, int], dtype: np.dtype) -> None:
-        h, w, channels = shape
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        h, w, _ = shape
         self.factors: list[int] = []  # factor to the next level
-        self._work: list[tuple[np.ndarray, np.ndarray]] = []
+        self.shapes: list[tuple[int, int, int]] = []  # (h_i, w_i, 1), the coarsest last
         for side in _COARSE:
             factor = max(1, round(min(h, w) / side))
             if factor > 1:
+                h, w = h // factor, w // factor
                 self.factors.append(factor)
-                out = np.empty((h // factor, w // factor), dtype)
-                self._work.append((np.empty(w * channels, np.float32), out))
-                (h, w), channels = out.shape, 1
-
-    @property
-    def shapes(self) -> list[tuple[int, int, int]]:
-        """(h_i, w_i, 1) of the levels, the coarsest last."""
-        return [(*out.shape, 1) for _, out in self._work]
+                self.shapes.append((h, w, 1))
 
     def shrink(self, image: np.ndarray) -> list[np.ndarray]:
-        """Return the pictures, (h_i, w_i, 1) of its type, the coarsest last; valid until the next call."""
-        levels, rounding = [], np.float32(0.5 if image.dtype.kind == "u" else 0)
-        for factor, (line, out) in zip(self.factors, self._work, strict=True):
-            _registration_kernels.shrink(image, factor, max(factor // _LINES_PER_SQUARE, 1), rounding, line, out)
-            image = out[..., None]
+        """Return the pictures, (h_i, w_i, 1) of its type, the coarsest last."""
+        levels = []
+        for factor, (h, w, _) in zip(self.factors, self.shapes, strict=True):
+            image = cv2.resize(image[: h * factor, : w * factor], (w, h), interpolation=cv2.INTER_AREA)
+            image = _grey(image.reshape(h, w, -1))[:, :, np.newaxis]
             levels.append(image)
         return levels
 
@@ -212,14 +216,14 @@ class Registration:
         # points are searched in the first reference; later ones are read there, and few points are chosen again
         image = channelled(image)
         if image.shape != self._shape:
-            self._begin(image.shape, image.dtype)
+            self._begin(image.shape)
         self._fine.take(image, scale)
         for level, coarse in zip(self._pyramid.shrink(image), self._coarse, strict=True):
             coarse.take(level, scale)
 
-    def _begin(self, shape: tuple[int, int, int], dtype: np.dtype) -> None:
+    def _begin(self, shape: tuple[int, int, int]) -> None:
         self._shape = shape
-        self._pyramid = _Pyramid(shape, dtype)
+        self._pyramid = _Pyramid(shape)
         self._fine = _Scale(shape)
         self._coarse = [_Scale(level) for level in self._pyramid.shapes]
 
@@ -230,11 +234,11 @@ class Registration:
         coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
         return {"usual": np.array([float(self._usual)]), "fine": self._fine.state(), **coarse}
 
-    def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
-        """Restore a state on pictures of a shape and type; ParameterError if the arrays do not fit."""
+    def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
+        """Restore a state on pictures of a shape; ParameterError if the arrays do not fit."""
         if not state:
             return
-        self._begin(shape, dtype)
+        self._begin(shape)
         self._usual = numbers_of(state, "usual", 1)[0]
         self._fine.set_state(part_of(state, "fine"))
         for i, scale in enumerate(self._coarse):
@@ -245,7 +249,7 @@ class Registration:
         if self._shape is None or self._fine.count < _FEWEST:
             return None
         at_rest = _AT_REST.copy()
-        cost_at_rest, step = self._fine.probe(image, scale, _SOFTEST, at_rest, few=True)
+        cost_at_rest, step = self._fine.step(image, scale, _SOFTEST, at_rest, few=True)
         self._usual = max(_FITS, _FORGETS * self._usual)
         if step < _STILL and cost_at_rest < self._usual:
             return None
@@ -269,7 +273,7 @@ class Registration:
         turn = abs(angle) * math.hypot(*self._shape[:2]) / 2
         movement = Movement(dx, dy, angle if turn >= _UPRIGHT else 0.0)
         at_rest = np.concatenate([np.zeros(3), found[3:]])  # in the same light
-        still, _ = self._fine.probe(image, scale, _SOFTEST / 3, at_rest, few=False)
+        still, _ = self._fine.step(image, scale, _SOFTEST / 3, at_rest)
         far = movement.reach(self._shape)
         if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape[:2]):
             if step < _STILL:
@@ -293,3 +297,9 @@ class Registration:
 def channelled(image: np.ndarray) -> np.ndarray:
     """Return an image, (h, w) or (h, w, c), as (h, w, c)."""
     return image if image.ndim == 3 else image[..., None]
+
+
+def _grey(image: np.ndarray) -> np.ndarray:
+    """Return the mean of the channels of an image, (h, w, c), in its type: (h, w)."""
+    channels = image.shape[2]
+    return image[:, :, 0] if channels == 1 else cv2.transform(image, np.full((1, channels), 1 / channels))

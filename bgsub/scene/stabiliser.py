@@ -8,8 +8,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.numerics.state import State, numbers_of, part_of
-from bgsub.scene import _registration_kernels
-from bgsub.scene.registration import Movement, Registration, channelled
+from bgsub.scene.registration import Movement, Registration
 
 _REFRESH = 50  # frames between two references
 
@@ -50,9 +49,9 @@ class Stabiliser:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
         return {"age": np.array([float(self._age)]), "registration": self._registration.state()}
 
-    def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
-        """Restore a state on frames of a shape and type; ParameterError if the arrays do not fit."""
-        self._registration.set_state(part_of(state, "registration"), shape, dtype)
+    def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
+        """Restore a state on frames of a shape; ParameterError if the arrays do not fit."""
+        self._registration.set_state(part_of(state, "registration"), shape)
         self._age = int(numbers_of(state, "age", 1)[0])
 
 
@@ -111,10 +110,13 @@ def _mapped(
 def _shift(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:
     """Write `image` at (x + dx, y + dy), bilinear, into `out`; return the written rows and columns."""
     h, w = image.shape[:2]
-    line = np.empty(image[0].size, np.float32)
-    rounding = 0.5 if image.dtype.kind == "u" else 0.0
-    _registration_kernels.shift(channelled(image), dx, dy, rounding, line, channelled(out))
-    return _overlap(h, math.floor(dy), 1), _overlap(w, math.floor(dx), 1)
+    row, column = math.floor(dy), math.floor(dx)
+    rows, columns = _overlap(h, row, 1), _overlap(w, column, 1)
+    seen = image[rows.start + row : rows.stop + row + 1, columns.start + column : columns.stop + column + 1]
+    if rows.stop > rows.start and columns.stop > columns.start:
+        weights = np.outer([1 - dy + row, dy - row], [1 - dx + column, dx - column])
+        out[rows, columns] = cv2.filter2D(seen, -1, weights, anchor=(0, 0))[:-1, :-1].reshape(out[rows, columns].shape)
+    return rows, columns
 
 
 def _shift_nearest(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:

@@ -89,7 +89,7 @@ PROGRAM = """
 import subprocess, sys
 from bgsub.scene import kernel_warmup
 kernel_warmup.stages = lambda frames: [
-    ["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], [], ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]
+    ["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], [], ["scene._frame_kernels.contrast: P_1, i8_1, i8"]
 ]
 plain, started = subprocess.Popen, []
 kernel_warmup.subprocess.Popen = lambda *a, **k: [plain(*a, **k)][started.append(1) or 0]
