@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -30,11 +31,17 @@ from bgsub.cli.progress import show_progress
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.jobs import decomposition
+from bgsub.numerics.memory import in_words
+
+if TYPE_CHECKING:
+    from bgsub.robust_pca.progress import Progress
 
 _ESTIMATOR = ("iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "on_error", "fps")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey")
 _FOR_MATRICES = ("key", "columns", "float32")
+_SURE = 0.1  # share of the way of mu from which the number of steps is estimated
+_PHASES = {"part": "a random part first", "both": "all values", "basis": "subspace", "coefficients": "coefficients"}
 _SAME = ("grey", "key", "float32", "save_arrays", "overwrite")
 
 _of_method, _of_input = partial(option, group=METHOD), partial(option, group=INPUT)
@@ -138,18 +145,25 @@ def _check_use(context: click.Context, source: str) -> None:
 
 
 @contextmanager
-def _watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
-    """Show the progress of a fit."""
+def _watch(name: str, memory: int, last: float | None) -> Iterator[Callable[[Progress], None]]:
+    """Show the progress of a fit that needs some bytes of memory; `last` is the mu of its last steps, if known."""
+    first: Progress | None = None
     done = 0
-    with show_progress(name, length, unit="steps") as meter:
+    with show_progress(f"{name}, {in_words(memory)}", None, unit="steps") as meter:
 
-        def count_to(iteration: int) -> None:
-            nonlocal done
-            if iteration > done:  # an iteration is reported more than once
-                meter.update(iteration - done)
-                done = iteration
+        def tell(step: Progress) -> None:
+            nonlocal first, done
+            if first is None or step.half != first.half:
+                first = step
+            way = math.log(first.mu / step.mu)
+            share = way / math.log(first.mu / last) if last and last < first.mu else 0.0  # of the way of mu
+            length = first.iteration + round((step.iteration - first.iteration) / share) if share > _SURE else None
+            meter.begin(_PHASES[step.half], length)
+            if step.iteration > done:  # an iteration is reported more than once
+                meter.update(step.iteration - done)
+                done = step.iteration
 
-        yield count_to
+        yield tell
 
 
 def summarise(result: decomposition.DecompositionResult) -> str:

@@ -24,6 +24,7 @@ class ProgressLines:
     ) -> None:
         self._name, self._length, self._interval, self._write, self._unit = name, length, interval, write, unit
         self._count = self._last_count = 0
+        self._phase = ""
         self._last_time = working_time()
 
     def update(self, n: int = 1) -> None:
@@ -35,12 +36,16 @@ class ProgressLines:
         self._last_time += passed
         self._last_count = self._count
 
+    def begin(self, phase: str, length: int | None) -> None:
+        """Name the current phase; `length` is its last unit, if that can be estimated."""
+        self._phase, self._length = f" ({phase})", length
+
     def _line(self, fps: float) -> str:
         pace = f"{fps:.0f} {self._unit}/s" if fps >= 10 else f"{fps:.2g} {self._unit}/s"
         if self._length is None:
-            return f"{self._name}: {self._count} {self._unit}, {pace}"
+            return f"{self._name}: {self._count} {self._unit}{self._phase}, {pace}"
         left = timedelta(seconds=round(max(self._length - self._count, 0) / fps))
-        return f"{self._name}: {self._count} of {self._length} {self._unit}, {pace}, {left} left"
+        return f"{self._name}: {self._count} of {self._length} {self._unit}{self._phase}, {pace}, {left} left"
 
 
 class Meter:
@@ -53,6 +58,15 @@ class Meter:
         """Count `n` more frames."""
         for meter in self._meters:
             meter.update(n)
+
+    def begin(self, phase: str, length: int | None) -> None:
+        """Name the current phase; `length` is its last unit, if that can be estimated."""
+        for meter in self._meters:
+            if isinstance(meter, ProgressLines):
+                meter.begin(phase, length)
+            else:
+                meter.total = length
+                meter.set_postfix_str(phase, refresh=False)
 
 
 def kind_of_progress(quiet: bool = False) -> str:

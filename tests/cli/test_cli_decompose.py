@@ -17,6 +17,7 @@ from scipy.io import loadmat, savemat
 from video_fakes import read_video, write_images, write_video
 
 from bgsub._opencv import cv2
+from bgsub.cli import progress
 
 command = sys.modules["bgsub.cli.decompose"]  # the package exports the command itself under this name
 X, LOW_RANK = make_matrix()
@@ -152,6 +153,27 @@ def test_json_and_progress(cli, place, monkeypatch):
     assert "0 steps [00:00, ? steps/s]" in cli(*again, "--progress", "bar").ok().err
 
 
+def test_phases_and_the_estimated_number_of_steps_of_frames_are_shown(cli, place, monkeypatch):
+    # as there are far more pixels than frames, a part of them is fitted first
+    frames = np.random.default_rng(0).normal(np.linspace(50, 200, 160), 2, (30, 128, 160)).astype(np.uint8)
+    for i, frame in enumerate(frames):
+        frame[20:60, 2 * i : 2 * i + 30] = 0
+    write_images(place / "frames", frames)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    lines = cli("decompose", "frames", "-o", "out", "--rank", 1).ok().err.splitlines()
+    pattern = r"bgsub: images 'frames', \d+ MB: (\d+)( of (\d+))? steps \((.*)\), .*"
+    steps = [re.fullmatch(pattern, line).groups() for line in lines]
+    phases = [phase for *_, phase in steps]
+    assert phases == sorted(phases)
+    assert set(phases) == {"a random part first", "all values"}
+    for phase in set(phases):
+        estimated = [(int(done), int(length)) for done, _, length, name in steps if name == phase and length]
+        assert estimated
+        done, length = estimated[len(estimated) // 2]
+        last = int([step for step in steps if step[3] == phase][-1][0])
+        assert done <= length <= 2 * last
+
+
 WRONG = [
     ("missing.npy", (), "no such file: 'missing.npy'"),
     ("0", (), "must be a file or images, got the camera '0'"),
@@ -190,9 +212,9 @@ def test_interrupted_run_leaves_no_files(cli, place, monkeypatch, number):
     plain = command._watch
 
     @contextmanager
-    def watch(name, length):
-        with plain(name, length) as report:
-            yield lambda iteration: os.kill(os.getpid(), number) if iteration == 3 else report(iteration)
+    def watch(*fit):
+        with plain(*fit) as report:
+            yield lambda step: os.kill(os.getpid(), number) if step.iteration == 3 else report(step)
 
     monkeypatch.setattr(command, "_watch", watch)
     before = names(place)

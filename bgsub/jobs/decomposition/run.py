@@ -12,26 +12,27 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import OutputError, ParameterError, SinkError
-from bgsub.jobs.decomposition.samples import FrameSamples, Samples, is_matrix, read_frames, read_matrix
+from bgsub.jobs.decomposition.samples import FrameSamples, Samples, is_matrix, needed_memory, read_frames, read_matrix
 from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_targets, matrix_targets, output_folder
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.robust_pca.noise import EFFICIENT
 from bgsub.robust_pca.parameters import PAPER
+from bgsub.robust_pca.progress import Callback
 from bgsub.storage.durable_io import as_sink_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import is_camera
 from bgsub.video.sources.opening import open_source
 
-Watch = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+Watch = Callable[[str, int, float | None], AbstractContextManager[Callback]]
 
 _GREY_LEVEL = 1 / 255
 _DEVIATIONS = 3.0
 _FLOOR = 1e-3  # of the size of the low-rank part: the least threshold of an outlier in data without noise
 
 
-def _unwatched(_name: str, _length: int | None) -> AbstractContextManager[Callable[[int], None]]:
-    return nullcontext(lambda _iteration: None)
+def _unwatched(_name: str, _memory: int, _last: float | None) -> AbstractContextManager[Callback]:
+    return nullcontext(lambda _progress: None)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> Decom
     job : DecompositionJob
         Input, parameters and outputs.
     watch : callable, optional
-        Called with the name of the input and the number of steps, here None; returns a context manager, such as a
-        progress bar, whose value is called with the number of each finished step.
+        Called with the name of the input, the bytes of memory at the peak, and the last mu (None if it depends on the
+        data); returns a context manager, such as a progress bar, whose value is the `callback` of `bgsub.RobustPCA`.
 
     Returns
     -------
@@ -178,20 +179,15 @@ def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> Decom
 
 
 def decompose(
-    samples: Samples,
-    rank: int | None = None,
-    *,
-    callback: Callable[[Any], bool | None] | None = None,
-    **parameters: Any,
+    samples: Samples, rank: int | None = None, *, callback: Callback | None = None, **parameters: Any
 ) -> RobustPCA:
     """Return a `bgsub.RobustPCA` fitted to samples; parameters and errors as there."""
-    # mu of 8-bit frames ends at one grey level: in compressed video most pixels stay equal, so a fit finds no noise
-    parameters = _last_mu(samples, parameters) | parameters
-    return RobustPCA(rank, callback=callback, **parameters).fit(samples.X)
+    return RobustPCA(rank, callback=callback, **last_mu(samples, parameters), **parameters).fit(samples.X)
 
 
-def _last_mu(samples: Samples, parameters: dict[str, Any]) -> dict[str, Any]:
+def last_mu(samples: Samples, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the last mu for frames of 8 bits, nothing if the parameters determine mu."""
+    # it is one grey level: in compressed video most pixels stay equal, so a fit finds no noise
     given = parameters.get("quality") == PAPER or {"mu_start", "mu_end"} & parameters.keys()
     if given or not isinstance(samples, FrameSamples) or samples.format.dtype != "uint8":
         return {}
@@ -250,8 +246,9 @@ def _fit_and_write(
     samples: Samples, job: DecompositionJob, watch: Watch, targets: list[Target], folder: Path
 ) -> RobustPCA:
     """Write the parts of samples into a folder; errors name the final path of a target."""
-    with watch(samples.name, None) as told:  # the number of steps is not known before
-        model = decompose(samples, job.rank, callback=lambda progress: told(progress.iteration), **job.parameters)
+    memory = needed_memory(samples.X.shape, job.rank, samples.X.itemsize)
+    with watch(samples.name, memory, last_mu(samples, job.parameters).get("mu_end")) as told:
+        model = decompose(samples, job.rank, callback=told, **job.parameters)
     for target in targets:
         try:
             with as_sink_error(folder / target.name):
