@@ -16,7 +16,7 @@ from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_op
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.errors import ParameterError, SourceError, counted
+from bgsub.errors import ParameterError, SourceError, counted, printable
 from bgsub.jobs import batch as batches
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class _Progress:
 def _report(result: BatchResult, failures_are_shown: bool) -> None:
     """Print the failures unless the progress log has shown them, and the summary."""
     for entry in () if failures_are_shown else result.failed:
-        click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
+        click.echo(printable(f"failed: {entry.source.path}: {entry.error}"), err=True)
     if result.left:
         why = "the connection to the scheduler is lost" if result.stopped == "lost" else stopped_by(result.stopped)
         click.echo(f"{why}; {counted(result.left, 'file')} left: the same command continues", err=True)

@@ -13,7 +13,7 @@ from bgsub.cli.logs import Reporting, json_option
 from bgsub.cli.options import check_table, checked, converted, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.settings import Command
-from bgsub.errors import ParameterError, counted
+from bgsub.errors import ParameterError, counted, printable
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Timecode
 
@@ -88,7 +88,8 @@ def search(
         return
     if rows:
         click.echo(motion_table(rows))
-    click.echo(f"{place}: {counted(len(rows), 'event') if rows else 'nothing'} in {', '.join(regions.names)}")
+    what = counted(len(rows), "event") if rows else "nothing"
+    click.echo(printable(f"{place}: {what} in {', '.join(regions.names)}"))
 
 
 @click.command(
@@ -120,4 +121,4 @@ def overview(*, folder: Path, output: Path | None, title: str) -> None:
     path = output or folder / "overview.html"
     number = write_overview(folder, path, title)
     if not Reporting.of().quiet:
-        click.echo(f"{counted(number, 'event')}; wrote {path}")
+        click.echo(printable(f"{counted(number, 'event')}; wrote {path}"))

@@ -159,6 +159,8 @@ def absolute_region(text: str) -> str:
 def _split_name(text: str) -> tuple[str, str]:
     found = re.fullmatch(r"\s*([^=,;/\\]*[^=,;/\\\s])\s*=(.*)", text)
     if found:
+        if not found[1].isprintable():
+            raise ParameterError(f"a region's name must be printable, got {found[1]!a}")
         return found[1], found[2].strip()
     if text.lstrip().startswith("="):
         raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
