@@ -127,7 +127,10 @@ def json_line(event: Event, folder: Path) -> str:
     if event.began is not None:
         record["began"] = event.began
     if event.kind == EventKind.OBJECT:
-        record |= {name: getattr(event, name) for name in ("id", "peak_area", "peak_frame", "peak_box", "regions")}
+        record |= {
+            name: getattr(event, name)
+            for name in ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
+        }
         if event.picture is not None:
             record["picture"] = Path(os.path.relpath(event.picture, folder)).as_posix()
         record["track_step"] = event.step
