@@ -17,7 +17,7 @@ from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink, Row, row_of
 from bgsub.events.results import Result, find_results, read_objects
-from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW, Separation
+from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.opening import open_source
@@ -26,8 +26,9 @@ from bgsub.video.timecode import ALL, Selection, Timecode
 _NAMES = ("mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
 _FOREGROUND_FROM = 191  # half of the way from shadow to foreground
 _MOST_PIXELS = 1 << 26
-_CHECKED = 10  # first frames, which must be masks
-_NEAR_LABEL, _MOST_BETWEEN = 24, 0.1  # grey levels; share of the values that are further from a label
+_CHECKED = 10  # frames with anything but background
+_NEAR = 24  # grey levels between a label and its values after compression with loss
+_MOST_BETWEEN, _FEW = 0.25, 100  # share of values that are no label, of at least so many
 
 
 def search_results(place: Path, regions: Regions, rules: MotionRules | None = None, part: Selection = ALL) -> list[Row]:
@@ -110,11 +111,14 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
     with open_source(path) as source:
         linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
         found = MotionListSink(EventFeed(linker, rules, follow=False), name)
-        inside = regions.union(source.size[::-1])
+        inside, checked = regions.union(source.size[::-1]), 0
         for frame in source:
             stored = frame.image if frame.image.ndim == 2 else frame.image[:, :, 0]
-            if frame.index < _CHECKED and not _is_mask(frame.image):
-                raise SourceError(f"{source.name} is no mask: frame {frame.index} has other values than 0, 127 and 255")
+            if checked < _CHECKED and (stored > _NEAR).any():
+                checked += 1
+                if not _is_mask(frame.image):
+                    other = f"frame {frame.index} has other values than 0, 127 and 255"
+                    raise SourceError(f"{source.name} is no mask: {other}")
             # Compression with loss changes the values.
             mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
             found.write(frame, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
@@ -123,9 +127,10 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
 
 
 def _is_mask(image: np.ndarray) -> bool:
-    """Return whether an image, (h, w) or (h, w, 3), has nearly only labels of masks, as after compression with loss."""
-    distance = np.abs(image[..., np.newaxis] - np.array([BACKGROUND, SHADOW, FOREGROUND], float)).min(axis=-1)
-    return bool((distance > _NEAR_LABEL).mean() < _MOST_BETWEEN)
+    """Return whether an image, (h, w) or (h, w, 3), is a mask; compression with loss changes some values."""
+    bright = image[image > _NEAR].astype(float)
+    between = np.minimum(abs(bright - SHADOW), abs(bright - FOREGROUND)) > _NEAR
+    return bool(np.count_nonzero(between) <= _MOST_BETWEEN * max(bright.size, _FEW))
 
 
 def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Iterator[Row]:
