@@ -178,6 +178,23 @@ def _length(word: str, text: str) -> Length:
     return Length(value, percent)
 
 
+def processed(
+    shape: tuple[int, ...], regions: Regions | None, ignored: Regions | None, *, or_nothing: bool = False
+) -> np.ndarray:
+    """Return the mask of what is processed, (h, w) bool, of frames of a shape.
+
+    ParameterError as `Regions.masks`, and unless `or_nothing`, if no pixel is left.
+    """
+    import numpy as np  # noqa: PLC0415 - see above
+
+    inside = np.ones(shape[:2], bool) if regions is None else regions.union(shape)
+    if ignored is not None:
+        inside &= ~ignored.union(shape)
+    if not (or_nothing or inside.any()):
+        raise ParameterError("the ignored regions cover all that is processed")
+    return inside
+
+
 class Regions(Sequence[Region]):
     """Regions with unique names; regions without a name become region1, region2, ... by position.
 

@@ -15,6 +15,8 @@ from av_files import write_av
 from cli_inputs import names
 from video_fakes import write_images
 
+from bgsub.jobs import batch
+from bgsub.jobs.batch import BatchResult
 from bgsub.video import open_source
 
 RATE, GROUP = 10, 20  # frames per second, frames between keyframes
@@ -244,6 +246,21 @@ def test_search_and_overview_of_results(cli, here, plain):
     later = json.loads(cli("search", "out", "--region", "gate=40,0,20,96", "--from", "10s", "--json").clean().out)
     assert [row["start"] for row in later] == [float(row["start"]) for row in rows if float(row["end"]) >= 10]
     assert cli("search", "out", "--region", "0,0,5,5").clean().out == "out: nothing in region1\n"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_the_overview_of_results_that_a_batch_replaces_is_removed(cli, here, monkeypatch, overwrite):
+    page = here / "out" / "overview.html"
+    page.parent.mkdir()
+    page.write_text("old")
+
+    def fake(_patterns, output, *, started, **_options):
+        started(1, 0)
+        assert page.exists() != overwrite
+        return BatchResult(output)
+
+    monkeypatch.setattr(batch, "run_batch", fake, raising=False)
+    cli("batch", "*.avi", "-o", "out", *(["--overwrite"] if overwrite else [])).clean()
 
 
 def test_wrong_searches_and_overviews(cli, here):
