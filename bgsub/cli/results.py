@@ -11,7 +11,7 @@ import click
 
 from bgsub.cli.help import EVENTS, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option
-from bgsub.cli.options import check_table, checked, file_option, option, seconds, table_option
+from bgsub.cli.options import check_table, checked, claimed, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.settings import Command
 from bgsub.errors import counted, printable
@@ -72,9 +72,10 @@ def search(
     regions = Regions(region)
     rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
     rules.check_regions(regions.names)
-    rows = search_results(place, regions, rules, part)
-    if csv is not None:
-        write_motion(csv, rows)
+    with claimed(csv):
+        rows = search_results(place, regions, rules, part)
+        if csv is not None:
+            write_motion(csv, rows)
     if Reporting.of().json:
         click.echo(json.dumps(rows))
         return
