@@ -22,7 +22,7 @@ from bgsub.events.overview import write_overview
 
 NAMES = [
     "<img src=x onerror=alert(1)>",
-    "</script><script>alert(1)<",
+    "</script><script>alert(1)</script>",
     "\x1b[2J\x1b]0;title\x07\x9b31m",
     "a\r\nbgsub: error: b",
     "\u202egpj.\u2066\u2028",
