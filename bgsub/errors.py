@@ -100,6 +100,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def printable(text: str) -> str:
+    """Return a text as one line without control characters, which a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar of `names`, ignoring case, or None."""
     from difflib import get_close_matches  # noqa: PLC0415 - only needed for errors

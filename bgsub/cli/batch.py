@@ -16,8 +16,9 @@ from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_op
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.errors import ParameterError, SourceError, counted
+from bgsub.errors import ParameterError, SourceError, counted, printable
 from bgsub.jobs import batch as batches
+from bgsub.storage.durable_io import unlink
 
 if TYPE_CHECKING:
     from bgsub.jobs.batch.manifest import Entry
@@ -89,8 +90,9 @@ def batch(
     result of each file. With --event-formats html,jsonl there is an overview.html of all.
 
     After an interruption the same command continues, also inside a file: it skips finished files that are unchanged
-    and retries failed ones. A file that fails does not stop the others; it is listed at the end, and the exit code
-    is 1. --save-model and --record take a name here, of a file or folder in the folder of each result.
+    and retries failed ones. Results of other options are replaced only with --overwrite. A file that fails does not
+    stop the others; it is listed at the end, and the exit code is 1. --save-model and --record take a name here, of a
+    file or folder in the folder of each result.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
@@ -107,8 +109,10 @@ def batch(
         return make_job(source, folder, {**options, **inside})
 
     kind = kind_of_progress()
+    page = output / "overview.html"
     with bar(unit=" files", mininterval=0, disable=kind != "bar") as drawn:
-        progress = _Progress(drawn, progress_logger.info if kind == "log" else to_file)
+        old = page if how["overwrite"] else None
+        progress = _Progress(drawn, progress_logger.info if kind == "log" else to_file, old)
         result = batches.run_batch(
             patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
         )
@@ -116,7 +120,7 @@ def batch(
         from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
 
         try:
-            write_overview(output, output / "overview.html")
+            write_overview(output, page)
         except SourceError as error:  # such as no events.jsonl and no clips
             logger.warning("no overview: %s", error)
     _report(result, kind == "log")
@@ -124,15 +128,17 @@ def batch(
 
 
 class _Progress:
-    """Counts the files on a bar of tqdm and logs a line for each with `log`."""
+    """Counts the files on a bar of tqdm and logs a line for each with `log`; removes the `old` page at the start."""
 
-    def __init__(self, bar: Any, log: Callable[[str], None]) -> None:
-        self._bar, self._log = bar, log
+    def __init__(self, bar: Any, log: Callable[[str], None], old: Path | None) -> None:
+        self._bar, self._log, self._old = bar, log, old
         self._failed = self._ended = self._total = 0
 
     def start(self, todo: int, skipped: int) -> None:
         self._total = todo
         self._bar.reset(todo)
+        if self._old is not None:
+            unlink(self._old)
         if skipped:
             self._log(f"{skipped} of {counted(todo + skipped, 'file')} done before")
 
@@ -150,7 +156,7 @@ class _Progress:
 def _report(result: BatchResult, failures_are_shown: bool) -> None:
     """Print the failures unless the progress log has shown them, and the summary."""
     for entry in () if failures_are_shown else result.failed:
-        click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
+        click.echo(printable(f"failed: {entry.source.path}: {entry.error}"), err=True)
     if result.left:
         why = "the connection to the scheduler is lost" if result.stopped == "lost" else stopped_by(result.stopped)
         click.echo(f"{why}; {counted(result.left, 'file')} left: the same command continues", err=True)

@@ -16,6 +16,7 @@ from bgsub.errors import (
     ReaderGoneError,
     StoppedError,
     did_you_mean,
+    printable,
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
 from bgsub.numerics.memory import is_lack_of_memory
@@ -36,7 +37,7 @@ def exit_status(error: BaseException) -> tuple[str, int]:
         message, code = stopped_by(name_of(cause)), code_of(name_of(cause))
     else:
         message, code = _of_error(error)
-    return " ".join(line.strip() for line in message.splitlines()), code
+    return printable(" ".join(line.strip() for line in message.splitlines())), code
 
 
 def _of_error(error: BaseException) -> tuple[str, int]:

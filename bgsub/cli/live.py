@@ -47,7 +47,7 @@ from bgsub.cli.output_options import (
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
 from bgsub.cli.settings import Command
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, printable
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult
 from bgsub.storage.durable_io import write_whole
@@ -282,5 +282,5 @@ def _report_all(outcomes: list[Outcome], reporter: RunReporter) -> int:
             reporter.report(outcome.result)
     for outcome in failed:
         assert outcome.error is not None
-        click.echo(f"bgsub: error: {outcome.name}: {exit_status(outcome.error)[0]}", err=True)
+        click.echo(printable(f"bgsub: error: {outcome.name}: {exit_status(outcome.error)[0]}"), err=True)
     return FAILURE if failed else OK

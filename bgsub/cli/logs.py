@@ -15,7 +15,7 @@ import click
 from bgsub.cli.exit_status import exit_status
 from bgsub.cli.help import REPORTING, RUNNING, Option
 from bgsub.cli.options import PATH, option
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, printable
 from bgsub.numerics.compilation import logger as kernel_logger
 from bgsub.storage.durable_io import os_errors_as
 
@@ -43,13 +43,20 @@ class Reporting:
         return Reporting() if context is None else context.meta.setdefault(f"{__name__}.reporting", Reporting())
 
 
+class _OneLine(logging.Formatter):
+    """Formats a record as one line; the traceback of an error has its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+
 class Screen(logging.StreamHandler):
     """The log on standard error: warnings and, unless `quiet`, progress; everything if `verbose`."""
 
     def __init__(self, verbose: bool) -> None:
         super().__init__()
         self.verbose, self.quiet = verbose, False
-        self.setFormatter(logging.Formatter("bgsub: %(message)s"))
+        self.setFormatter(_OneLine("bgsub: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line above the progress bars."""
@@ -128,7 +135,7 @@ def logged(reporting: Reporting) -> Iterator[None]:
         return
     with os_errors_as(SinkError, f"the log cannot be written to '{reporting.log}'"):
         handler = LogFile(reporting.log, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import click
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, Option
 from bgsub.cli.setting_sources import called
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.video.output_names import ENDINGS
+from bgsub.video.output_names import ENDINGS, OWN_FILES
 from bgsub.video.timecode import Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -161,6 +162,8 @@ def check_table(endings: Sequence[str]) -> Callback:
     def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
         if str(path) == "-":
             raise ParameterError(f"{called(context, option)} takes a file, got '-'")
+        if path is not None and path.name in OWN_FILES:
+            raise ParameterError(f"{called(context, option)} takes another name than the files of a run, got '{path}'")
         if path is not None and path.exists() and not path.is_dir() and path.suffix.lower() not in endings:
             raise ParameterError(
                 f"{called(context, option)} replaces only files that end in {endings[0]}, got '{path}'"
@@ -168,6 +171,16 @@ def check_table(endings: Sequence[str]) -> Callback:
         return check_file(context, option, path)
 
     return check
+
+
+def claimed(path: Path | None) -> AbstractContextManager[Any]:
+    """Return a context in which no other run writes a file; SinkError if one does."""
+    from bgsub.storage.file_lock import Claims  # noqa: PLC0415 - few commands need it
+
+    claims = Claims()
+    if path is not None:
+        claims.take(path)
+    return claims
 
 
 table_option = file_option(

@@ -18,7 +18,7 @@ from bgsub import jobs
 from bgsub.cli.exit_status import stopped_by
 from bgsub.cli.logs import Reporting, to_file
 from bgsub.cli.progress import show_progress
-from bgsub.errors import BrokenSourceError, StoppedError, counted
+from bgsub.errors import BrokenSourceError, StoppedError, counted, printable
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
 from bgsub.jobs.job import Job, JobResult
@@ -111,7 +111,7 @@ def show_result(values: dict[str, Any], sentence: str, is_silent: bool = False) 
     if Reporting.of().json:
         click.echo(json.dumps(values))
     elif not (is_silent or Reporting.of().quiet):
-        click.echo(sentence)
+        click.echo(printable(sentence))
 
 
 def run_pipeline(

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from bgsub.cli.logs import Reporting, progress_logger, to_file
+from bgsub.errors import printable
 from bgsub.numerics.compilation import working_time
 
 _LABEL = 40  # characters of a path next to the bar
@@ -90,6 +91,7 @@ def show_progress(
     with ExitStack() as stack:
         meters: list[Any] = []
         if kind == "bar":
+            name = printable(name)
             label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
             meters.append(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}")))
         if kind == "log":

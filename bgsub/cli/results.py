@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,14 @@ import click
 
 from bgsub.cli.help import EVENTS, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option
-from bgsub.cli.options import check_table, checked, converted, file_option, option, seconds, table_option
+from bgsub.cli.options import check_table, checked, claimed, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.settings import Command
-from bgsub.errors import ParameterError, counted
+from bgsub.errors import counted, printable
 from bgsub.video.regions import Regions
-from bgsub.video.timecode import Timecode
+from bgsub.video.timecode import Selection, Timecode
 
-
-def _second(text: str | None) -> float | None:
-    """Return the seconds of a time such as ``90s`` or ``0:01:30``; or ParameterError."""
-    if text is None:
-        return None
-    time = Timecode.parse(text)
-    if time.seconds is None:
-        raise ParameterError(f"a time must be in seconds, such as {text}s or {text}.0, or 1:02:03; got {text!r}")
-    return float(time.seconds)
+_place = partial(option, group=EVENTS, metavar="TIME", callback=checked(Timecode.parse))
 
 
 @click.command(
@@ -45,10 +38,10 @@ def _second(text: str | None) -> float | None:
     required=True,
     callback=checked(Regions),
     metavar="[NAME=]REGION",
-    help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels, for masks also in percent. Can be repeated.",
+    help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
-@option("--from", "start", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only from this time on.")
-@option("--to", "end", group=EVENTS, metavar="TIME", callback=converted(_second), help="Only up to this time.")
+@_place("--from", "start", help="Only from here on: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5.")
+@_place("--to", "end", help="Only up to here, written like --from.")
 @motion_threshold_option(
     group=EVENTS, help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]"
 )
@@ -59,8 +52,8 @@ def search(
     *,
     place: Path,
     region: tuple[str, ...],
-    start: float | None,
-    end: float | None,
+    start: str | None,
+    end: str | None,
     motion_threshold: dict[str, Any],
     event_gap: float,
     csv: Path | None,
@@ -73,22 +66,23 @@ def search(
     """
     from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - as above
-    from bgsub.events.search import Span, search_results  # noqa: PLC0415 - as above
+    from bgsub.events.search import search_results  # noqa: PLC0415 - as above
 
-    if start is not None and end is not None and end < start:
-        raise ParameterError(f"--to must come after --from (got {start:g} s and {end:g} s)")
+    part = Selection.parse(start, end, None, 1)
     regions = Regions(region)
     rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
     rules.check_regions(regions.names)
-    rows = search_results(place, regions, rules, Span(start, end))
-    if csv is not None:
-        write_motion(csv, rows)
+    with claimed(csv):
+        rows = search_results(place, regions, rules, part)
+        if csv is not None:
+            write_motion(csv, rows)
     if Reporting.of().json:
         click.echo(json.dumps(rows))
         return
     if rows:
         click.echo(motion_table(rows))
-    click.echo(f"{place}: {counted(len(rows), 'event') if rows else 'nothing'} in {', '.join(regions.names)}")
+    what = counted(len(rows), "event") if rows else "nothing"
+    click.echo(printable(f"{place}: {what} in {', '.join(regions.names)}"))
 
 
 @click.command(
@@ -120,4 +114,4 @@ def overview(*, folder: Path, output: Path | None, title: str) -> None:
     path = output or folder / "overview.html"
     number = write_overview(folder, path, title)
     if not Reporting.of().quiet:
-        click.echo(f"{counted(number, 'event')}; wrote {path}")
+        click.echo(printable(f"{counted(number, 'event')}; wrote {path}"))

@@ -14,6 +14,7 @@ from bgsub.cli.options import (
     SOURCE,
     Decorator,
     check_no_file,
+    claimed,
     combine,
     flag,
     on_error_option,
@@ -171,4 +172,5 @@ def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """
     source = sources[0] if len(sources) == 1 else sources
     job = make_job(source, None, {**options, "views": (), "list_motion": True})
-    run_job(job, RunReporter(lists_motion=True, csv=csv))
+    with claimed(csv):
+        run_job(job, RunReporter(lists_motion=True, csv=csv))

@@ -90,6 +90,8 @@ class Event:
         Track: mean position of the pixels.
     areas : list of int
         Track: number of pixels.
+    frame_size : (int, int)
+        Width and height of the frame of an object; (0, 0) otherwise.
     regions : list of str
         Regions visited, or in which motion was, in the order of the first visit.
     clip : str or None
@@ -120,6 +122,7 @@ class Event:
     boxes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     centroids: list[tuple[float, float]] = field(default_factory=list)
     areas: list[int] = field(default_factory=list)
+    frame_size: tuple[int, int] = (0, 0)
     regions: list[str] = field(default_factory=list)
     clip: str | None = None
     picture: str | None = None

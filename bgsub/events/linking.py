@@ -137,7 +137,7 @@ class ObjectLinker:
         self._masks: dict[str, np.ndarray] = {}
         self._areas: dict[str, int] = {}
         self._done: list[Event] = []
-        self._starting = False
+        self._starting, self._size = False, (0, 0)
         self.state = LinkerState(interval=1 / (self._fps or DEFAULT_FPS))
 
     def use_regions(self, regions: Regions | None) -> None:
@@ -195,6 +195,7 @@ class ObjectLinker:
             for track in state.tracks:
                 track.earliest = state.settled_at  # without effect on confirmed tracks
         mask = separation.mask
+        self._size = mask.shape[1], mask.shape[0]
         min_area = max(4, round(MIN_AREA_SHARE * mask.size)) if self._min_area is None else self._min_area
         found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
         if self._most != (1, 1, 1):
@@ -290,6 +291,7 @@ class ObjectLinker:
             track.restart(one)
             return []
         state.count += 1
+        track.event.frame_size = self._size
         return track.confirm(state.count)
 
     def _is_satellite(self, track: Track) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bgsub.errors import printable
 from bgsub.events._state import dump, load
 from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
@@ -110,7 +111,7 @@ def motion_table(rows: Sequence[Row]) -> str:
         "length": [_length(row) for row in rows],
         "peak": [_percent(row["peak_share"]) for row in rows],
         "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
-        "region": [_printable(", ".join(row["regions"])) for row in rows],
+        "region": [printable(", ".join(row["regions"])) for row in rows],
         "file": [_source(row) if several else "" for row in rows],
         "clip": [_name(row["clip"]) for row in rows],
         "picture": [_name(row["picture"]) for row in rows],
@@ -152,7 +153,7 @@ def _percent(share: float) -> str:
 
 
 def _source(row: Row) -> str:
-    return f"{_printable(row['source'])} {clock_text(row['source_start'] or 0.0)}"
+    return f"{printable(row['source'])} {clock_text(row['source_start'] or 0.0)}"
 
 
 def _length(row: Row) -> str:
@@ -162,9 +163,4 @@ def _length(row: Row) -> str:
 
 
 def _name(path: str | None) -> str:
-    return "" if path is None else _printable(os.path.basename(path))
-
-
-def _printable(text: str) -> str:
-    """Return a text without control characters, which a terminal would obey."""
-    return "".join(one if one.isprintable() else "?" for one in text)
+    return "" if path is None else printable(os.path.basename(path))

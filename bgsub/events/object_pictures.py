@@ -15,7 +15,7 @@ from bgsub._opencv import cv2
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import write_whole
+from bgsub.storage.durable_io import as_sink_error, partial_name, sync_files, sync_folder, write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
@@ -45,7 +45,8 @@ class _Best:
 class ObjectPictureSink(Sink):
     """Writes a picture of each object, ``000012.jpg``: its largest, sharpest sight away from the border of the frame.
 
-    `Event.picture` is set when the picture is written. Pictures of an earlier run in the folder are removed at the end.
+    The folder is called ``NAME.partial`` until the end. `Event.picture`, the final path, is set when the picture is
+    written. Pictures of an earlier run in the folder are removed at the end.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ class ObjectPictureSink(Sink):
         self._best: dict[int, _Best] = {}
         self._written = 0
         self._done = False
-        prepare_folder(folder)
+        self._partial, self._not_synced = partial_name(folder), list[Path]()
+        prepare_folder(self._partial)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
@@ -79,14 +81,26 @@ class ObjectPictureSink(Sink):
             return
         self._done = True
         self._store(self._feed.finish())
-        for path in self.folder.iterdir():
-            if _NAME.fullmatch(path.name) and int(path.stem) > self._written and path.is_file():
-                path.unlink(missing_ok=True)
+        self._sync()
+        with as_sink_error(self.folder):
+            for folder in (self._partial, self.folder):
+                for path in folder.glob("*.jpg"):
+                    if _NAME.fullmatch(path.name) and int(path.stem) > self._written and path.is_file():
+                        path.unlink(missing_ok=True)
+            if not self.folder.exists():
+                self._partial.rename(self.folder)
+            else:
+                for path in self._partial.glob("*.jpg"):
+                    path.replace(self.folder / path.name)
+                self._partial.rmdir()
+            sync_folder(self.folder)
+            sync_folder(self.folder.parent)
 
     def abort(self) -> None:
         self._done = True
 
     def checkpoint(self) -> dict[str, Any]:
+        self._sync()
         best = {number: [one.score, base64.b64encode(one.jpeg).decode()] for number, one in self._best.items()}
         return {"feed": self._feed.checkpoint(self), "best": best, "written": self._written}
 
@@ -97,6 +111,12 @@ class ObjectPictureSink(Sink):
                 int(key): _Best(score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()
             }
             self._written = state["written"]
+
+    def _sync(self) -> None:
+        paths, self._not_synced = self._not_synced, []
+        with as_sink_error(self.folder):
+            sync_files(paths)
+            sync_folder(self._partial)
 
     def _see(self, one: ObjectInFrame, image: np.ndarray) -> None:
         """Keep the picture of a sight if it is the best one so far."""
@@ -124,7 +144,8 @@ class ObjectPictureSink(Sink):
                 if event.id == MOST + 1:
                     logger.warning("only the first %d objects get pictures", MOST)
                 continue
-            path = self.folder / f"{event.id:06d}.jpg"
+            path = self._partial / f"{event.id:06d}.jpg"
             write_whole(path, best.jpeg, durable=False)
-            event.picture = str(path)
+            self._not_synced.append(path)
+            event.picture = str(self.folder / path.name)
             self._written = max(self._written, event.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from bgsub.errors import counted
 from bgsub.events.recorder import is_plain
 from bgsub.events.results import Result, find_results, read_clips, read_objects
 from bgsub.storage.durable_io import write_whole
+from bgsub.storage.file_lock import Claims
 from bgsub.video.timecode import clock_text
 from bgsub.video.web_page import render
 
@@ -42,24 +44,33 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
     SourceError
         If there are no results, or a file of events is damaged.
     SinkError
-        If the page cannot be written.
+        If the page cannot be written, or another run writes it.
     """
-    events = [event for result in find_results(folder) for event in _events(result, path.parent)]
-    events.sort(key=lambda event: (event["date"], event["source"], event["second"]))
-    shown = events[-MOST:]
-    # A script element ends at </script> even inside of a text.
-    data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    page = render(
-        "overview.html",
-        title=title or Path(os.path.abspath(folder)).name,
-        data=data,
-        number=counted(len(events), "event"),
-        left_out=len(events) - len(shown),
-        sources=sorted({event["source"] for event in shown}),
-        regions=sorted({region for event in shown for region in event["regions"]}),
-        kinds=sorted({event["kind"] for event in shown}),
-    )
-    write_whole(path, page)
+    results, number = find_results(folder), 0
+
+    def read() -> Iterator[dict[str, Any]]:
+        nonlocal number
+        for result in results:
+            for event in _events(result, path.parent):
+                number += 1
+                yield event
+
+    def order(event: dict[str, Any]) -> tuple[Any, ...]:
+        return event["date"], event["source"], event["second"]
+
+    with Claims() as claims:
+        claims.take(path)
+        shown = sorted(heapq.nlargest(MOST, read(), key=order), key=order)  # not all of them in memory
+        # A script element ends at </script> even inside of a text.
+        data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        page = render(
+            "overview.html",
+            title=title or Path(os.path.abspath(folder)).name,
+            data=data,
+            number=counted(number, "event"),
+            left_out=number - len(shown),
+        )
+        write_whole(path, page)
     return len(shown)
 
 

@@ -26,6 +26,7 @@ from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import CLOSE, check_seconds
+from bgsub.events.writers import csv_cell
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import hold
@@ -135,7 +136,7 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         try:
             rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))) if path.exists() else []
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
@@ -189,7 +190,7 @@ def _row(clip: Clip) -> dict[str, str]:
         "end_time": clock_text(clip.end),
         "peak_share": f"{clip.peak_share:.6f}",
         "began": clip.began.isoformat(timespec="seconds") if clip.began else "",
-        "source": clip.source,
+        "source": csv_cell(clip.source),
         "source_time": clock_text(clip.source_start),
         "thumbnail": clip.thumbnail.name if clip.thumbnail else "",
     }

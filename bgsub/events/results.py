@@ -17,7 +17,8 @@ from bgsub.events.recorder import LIST_NAME, is_plain
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.output_names import EVENT_FORMATS
 
-_LONGEST_LINE = 1 << 26  # bytes
+_LONGEST_LINE = 1 << 22  # bytes; tracks have at most 4096 points
+_MOST_TEXT = 10_000  # bytes of an event or a clip
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,10 @@ def find_results(folder: Path) -> list[Result]:
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         path = Path(place)
-        if EVENT_FORMATS["jsonl"] in names:
+        files = {name for name in (EVENT_FORMATS["jsonl"], LIST_NAME) if name in names and (path / name).is_file()}
+        if EVENT_FORMATS["jsonl"] in files:
             found.setdefault(path, ([], []))[0].append(path / EVENT_FORMATS["jsonl"])
-        if LIST_NAME in names:
+        if LIST_NAME in files:
             is_part = path not in found and path != folder and path.parent in found
             found.setdefault(path.parent if is_part else path, ([], []))[1].append(path / LIST_NAME)
     if not found:
@@ -71,6 +73,7 @@ class StoredObject:
     began: str  # date and time, or ""
     regions: list[str]
     picture: str  # path from the folder of the file, or ""
+    frame_size: tuple[int, int] | None  # width, height; None in results of earlier versions
     frames: np.ndarray  # (n,), int64
     boxes: np.ndarray  # (n, 4), int64
 
@@ -86,16 +89,20 @@ class StoredObject:
         if (
             frames.shape != boxes.shape[:1]
             or not (np.all(boxes >= 0) and np.all(boxes < _MOST))
-            or min(number, first, last) < 0
+            or not all(0 <= value < _MOST_FRAMES for value in (number, first, last))
         ):
             raise ValueError("boxes must lie in frames")
         regions, texts = list(record["regions"]), [str(record.get(key, "")) for key in ("began", "picture")]
-        for text in (*regions, *texts):
-            text.encode()  # half of a surrogate pair is no text
-        return cls(number, first, last, start, end, texts[0], regions, texts[1], frames, boxes)
+        if len("".join([*regions, *texts]).encode()) > _MOST_TEXT:  # half of a surrogate pair is no text
+            raise ValueError("texts are too long")
+        width, height = map(int, record.get("frame_size", (0, 0)))
+        if min(width, height) < 0:
+            raise ValueError("the size of the frame must be positive")
+        size = (width, height) if width and height else None
+        return cls(number, first, last, start, end, texts[0], regions, texts[1], size, frames, boxes)
 
 
-_MOST = 1e9  # seconds, pixels
+_MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64
 
 
 def read_objects(path: Path) -> Iterator[StoredObject]:
@@ -114,9 +121,9 @@ def read_clips(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a clips.csv; SourceError if it cannot be read."""
     try:
         with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
+            for row in csv.DictReader(iter(lambda: file.readline(_LONGEST_LINE), "")):
                 clip = {key: value or "" for key, value in row.items() if isinstance(key, str)}
-                if is_plain(clip.get("file", "")):
+                if is_plain(clip.get("file", "")) and sum(map(len, clip.values())) <= _MOST_TEXT:
                     yield clip
     except (UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"'{path}' cannot be read: {error}") from None

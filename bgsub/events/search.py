@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +17,21 @@ from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink, Row, row_of
 from bgsub.events.results import Result, find_results, read_objects
-from bgsub.separation import FOREGROUND, Separation
+from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
-from bgsub.video.regions import Region, Regions
+from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.opening import open_source
+from bgsub.video.timecode import ALL, Selection, Timecode
 
 _NAMES = ("mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
 _FOREGROUND_FROM = 191  # half of the way from shadow to foreground
-_MOST_PIXELS = 1 << 28
+_MOST_PIXELS = 1 << 26
+_CHECKED = 10  # frames with anything but background
+_NEAR = 24  # grey levels between a label and its values after compression with loss
+_MOST_BETWEEN, _FEW = 0.25, 100  # share of values that are no label, of at least so many
 
 
-@dataclass(frozen=True)
-class Span:
-    """A part of the time; None is without limit."""
-
-    start: float | None = None
-    end: float | None = None
-
-    def meets(self, start: float, end: float) -> bool:
-        """Return whether an event lies in it, at least in part."""
-        return (self.end is None or start <= self.end) and (self.start is None or end >= self.start)
-
-
-def search_results(
-    place: Path, regions: Regions, rules: MotionRules | None = None, span: Span | None = None
-) -> list[Row]:
+def search_results(place: Path, regions: Regions, rules: MotionRules | None = None, part: Selection = ALL) -> list[Row]:
     """Return the objects or the motion in regions, one row for each stay of an object or for each motion event.
 
     Parameters
@@ -52,8 +43,8 @@ def search_results(
         An object is in a region if a quarter of its box is, or if its box fills half of the region.
     rules : MotionRules, optional
         What counts as motion in masks; ``max_gap`` also joins the stays of an object.
-    span : Span, optional
-        Part of the time, in seconds from the start of each recording.
+    part : Selection
+        ``start`` and ``end`` of the part of each recording to which an event must belong, at least in part.
 
     Returns
     -------
@@ -64,13 +55,29 @@ def search_results(
     Raises
     ------
     SourceError
-        If there are no results, or they cannot be read.
+        If there are no results, or they cannot be read, or a video or an image is no mask.
     ParameterError
-        If a region lies outside of the masks, or is in percent although only objects are known.
+        If a region lies outside of the frame, or is not in pixels although older results do not tell the size of it.
     """
-    rules, span = rules or MotionRules(), span or Span()
+    return [row for row in _rows(place, regions, rules or MotionRules()) if _meets(row, part)]
+
+
+def _meets(row: Row, part: Selection) -> bool:
+    """Return whether an event belongs to a part; one without times does to each part of the time."""
+
+    def place(name: str, bound: Timecode) -> float:
+        found = row[f"{name}_frame"] if bound.frame is not None else row[name]
+        return float(bound.amount if found is None else found)
+
+    return (part.start is None or place("end", part.start) >= part.start.amount) and (
+        part.end is None or place("start", part.end) <= part.end.amount
+    )
+
+
+def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
+    """Return the rows of all results in a place."""
     if place.is_file():
-        return _search_masks(place, place.name, regions, rules, span)
+        return _search_masks(place, place.name, regions, rules)
     rows: list[Row] = []
     try:
         results = [result for result in find_results(place) if result.events is not None]
@@ -79,7 +86,7 @@ def search_results(
         if not place.is_dir():
             raise
     for result in results:
-        found = _search_objects(result, regions, rules, span)
+        found = _search_objects(result, regions, rules)
         rows += sorted(found, key=lambda row: (row["start_frame"], row["number"]))
     if results:
         return rows
@@ -90,7 +97,7 @@ def search_results(
         raise SourceError(f"no events.jsonl and no masks in '{place}' or below")
     for path in masks:
         name = path.name if path == place else path.relative_to(place).as_posix()
-        rows += _search_masks(path, name, regions, rules, span)
+        rows += _search_masks(path, name, regions, rules)
     return rows
 
 
@@ -98,30 +105,42 @@ def _is_masks(folder: Path) -> bool:
     return any(path.suffix.lower() == ".png" for path in folder.iterdir())
 
 
-def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules, span: Span) -> list[Row]:
+def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> list[Row]:
     """Return the motion events of stored masks."""
     nothing = np.empty((0, 0), np.float32)
     with open_source(path) as source:
         linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
         found = MotionListSink(EventFeed(linker, rules, follow=False), name)
-        inside = regions.union(source.size[::-1])
+        inside, checked = regions.union(source.size[::-1]), 0
         for frame in source:
             stored = frame.image if frame.image.ndim == 2 else frame.image[:, :, 0]
+            if checked < _CHECKED and (stored > _NEAR).any():
+                checked += 1
+                if not _is_mask(frame.image):
+                    other = f"frame {frame.index} has other values than 0, 127 and 255"
+                    raise SourceError(f"{source.name} is no mask: {other}")
             # Compression with loss changes the values.
             mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
             found.write(frame, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
         found.close()
-    return [row for row in found.rows() if row["start"] is None or span.meets(row["start"], row["end"])]
+    return found.rows()
 
 
-def _search_objects(result: Result, regions: Regions, rules: MotionRules, span: Span) -> Iterator[Row]:
+def _is_mask(image: np.ndarray) -> bool:
+    """Return whether an image, (h, w) or (h, w, 3), is a mask; compression with loss changes some values."""
+    bright = image[image > _NEAR].astype(float)
+    between = np.minimum(abs(bright - SHADOW), abs(bright - FOREGROUND)) > _NEAR
+    return bool(np.count_nonzero(between) <= _MOST_BETWEEN * max(bright.size, _FEW))
+
+
+def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Iterator[Row]:
     """Yield the stays of the objects of a result in regions."""
     assert result.events is not None
-    searched = [_SearchedRegion(region) for region in regions]
+    searched = lru_cache(1)(lambda size: [_SearchedRegion(region, size) for region in regions])
     for one in read_objects(result.events):
         if not len(one.boxes):
             continue
-        shares = np.array([region.shares(one.boxes) for region in searched])
+        shares = np.array([region.shares(one.boxes) for region in searched(one.frame_size)])
         times = one.frames.astype(float)
         if one.start is not None and one.end is not None:
             times = np.interp(times, [one.start_frame, max(one.end_frame, one.start_frame + 1)], [one.start, one.end])
@@ -131,8 +150,6 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules, span: 
             peak = part[int(best.argmax())]
             known = one.start is not None
             start, end = (float(times[part[0]]), float(times[part[-1]])) if known else (None, None)
-            if start is not None and end is not None and not span.meets(start, end):
-                continue
             event = Event(EventKind.OBJECT, one.id, int(one.frames[part[0]]), int(one.frames[part[-1]]), start, end)
             x, y, w, h = one.boxes[peak].tolist()
             event.peak_frame, event.peak_share, event.peak_box = int(one.frames[peak]), float(best.max()), (x, y, w, h)
@@ -142,22 +159,25 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules, span: 
 
 
 class _SearchedRegion:
-    """A region in pixels; only the box around it is computed."""
+    """A region of a frame of a size, width and height; None is unknown."""
 
-    def __init__(self, region: Region) -> None:
-        if any(length.percent for point in region.points for length in point) or region.path is not None:
-            raise ParameterError(f"region '{region.name}' must be in pixels: a list of objects has no frame size")
-        points = [(x.value, y.value) for x, y in region.points]
-        if region.kind == "rectangle":
-            (x, y), (w, h) = points
-            points = [(x, y), (x + w, y + h)]
-        self._left, self._top = (max(int(min(values)), 0) for values in zip(*points, strict=True))
-        right, bottom = (int(max(values)) + 2 for values in zip(*points, strict=True))
-        if (right - self._left) * (bottom - self._top) > _MOST_PIXELS:
+    def __init__(self, region: Region, size: tuple[int, int] | None) -> None:
+        if size is None:
+            if any(length.percent for point in region.points for length in point) or region.path is not None:
+                raise ParameterError(f"region '{region.name}' must be in pixels: these objects have no frame size")
+            points = [(x.value, y.value) for x, y in region.points]
+            if region.kind == "rectangle":
+                (x, y), (w, h) = points
+                points = [(x + w, y + h)]
+            width, height = (max(int(max(values)) + 2, 1) for values in zip(*points, strict=True))
+            size = width, height
+        if math.prod(size) > _MOST_PIXELS:
             raise ParameterError(f"region '{region.name}' is larger than any frame")
-        mask = region.mask((bottom, right))[self._top :, self._left :]
+        mask = region.mask(size[::-1])
+        rows, columns = bounding_box(mask)
+        self._top, self._left, mask = rows.start, columns.start, mask[rows, columns]
         self._area = int(np.count_nonzero(mask))
-        self._sums = np.pad(mask.cumsum(axis=0, dtype=np.int64).cumsum(axis=1), ((1, 0), (1, 0)))
+        self._sums = np.pad(mask.cumsum(axis=0, dtype=np.int32).cumsum(axis=1, dtype=np.int32), ((1, 0), (1, 0)))
 
     def shares(self, boxes: np.ndarray) -> np.ndarray:
         """Return the share of the region that each box, (n, 4), fills; 0 for a box that is not in it."""

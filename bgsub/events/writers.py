@@ -22,11 +22,21 @@ COLUMNS = (
 )  # fmt: skip
 
 
+def csv_cell(value: Any) -> Any:
+    """Return a value for a CSV file: None is empty, floats have three decimals, and no text is a formula.
+
+    Spreadsheets run a cell that begins with one of ``= + - @``: the name of a file could start programs.
+    """
+    if isinstance(value, str):
+        text = value.encode("utf-8", "backslashreplace").decode()
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+
+
 def csv_row(values: Iterable[Any]) -> str:
-    """Return a CSV line; None is empty, floats have three decimals."""
+    """Return a CSV line of some values, see `csv_cell`."""
     text = io.StringIO()
-    words = ["" if value is None else f"{value:.3f}" if isinstance(value, float) else value for value in values]
-    csv.writer(text, lineterminator="\n").writerow(words)
+    csv.writer(text, lineterminator="\n").writerow(map(csv_cell, values))
     return text.getvalue()
 
 
@@ -117,7 +127,10 @@ def json_line(event: Event, folder: Path) -> str:
     if event.began is not None:
         record["began"] = event.began
     if event.kind == EventKind.OBJECT:
-        record |= {name: getattr(event, name) for name in ("id", "peak_area", "peak_frame", "peak_box", "regions")}
+        record |= {
+            name: getattr(event, name)
+            for name in ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
+        }
         if event.picture is not None:
             record["picture"] = Path(os.path.relpath(event.picture, folder)).as_posix()
         record["track_step"] = event.step

@@ -32,7 +32,7 @@ from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.privacy_mask import PrivacyMask
-from bgsub.video.regions import Regions, absolute_region, surroundings
+from bgsub.video.regions import Regions, absolute_region, processed, surroundings
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipes import STANDARD, is_pipe
@@ -87,12 +87,10 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     is_repeatable = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
     if job.resume and not is_repeatable:
         raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
-    regions = Regions(job.roi) if job.roi else None
+    regions = Regions.of(job.roi)
     with _open(job) as source, Claims() as claims:
-        if regions is not None and not source.live:  # the first frame of a camera shows its size
-            regions.union(source.size[::-1])
-        if job.ignore and not source.live:
-            Regions(job.ignore).union(source.size[::-1])
+        if not source.live:  # the first frame of a camera shows its size
+            processed(source.size[::-1], regions, Regions.of(job.ignore))
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
         if not source.live:  # a lower bound: the first frame shows whether it is grey
             check_stream_memory(
@@ -324,10 +322,6 @@ class RegionSubtractor:
         """Compute the box and the mask of the regions."""
         if frame.ndim not in (2, 3):
             raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
-        inside = np.ones(frame.shape[:2], bool) if regions is None else regions.union(frame.shape)
-        if ignored is not None:
-            inside &= ~ignored.union(frame.shape)
-        if not inside.any() and self._privacy is None:
-            raise ParameterError("the ignored regions cover all that is processed")
+        inside = processed(frame.shape, regions, ignored, or_nothing=self._privacy is not None)
         self._box = surroundings(inside) if self._privacy is None else (slice(None), slice(None))
         self._inside, self._shape = inside[self._box].copy(), frame.shape

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
-from bgsub.video.regions import Length, Region, Regions
+from bgsub.video.regions import Length, Region, Regions, processed
 
 #: Purposes of regions: regions of interest, ignored and privacy regions.
 KINDS = ("roi", "ignore", "privacy")
@@ -89,8 +89,8 @@ class RegionStore:
         """Replace all regions, for the cameras that run (`followers`) and the next start; return a message.
 
         `texts` is an object with a list of regions for each kind, `shapes` are heights and widths of the frames. Raise
-        ParameterError for invalid regions, regions outside the frames, or new mask images (a browser must not find
-        files), SinkError if they cannot be stored.
+        ParameterError for invalid regions, regions outside the frames, ignored regions that leave nothing, or new mask
+        images (a browser must not find files), SinkError if they cannot be stored.
         """
         if self._save is None:
             raise ParameterError("the regions of this run cannot be stored")
@@ -99,6 +99,8 @@ class RegionStore:
         with self._lock:
             shapes = sorted({*shapes, *(follower.shape for follower in self.followers)})
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
+            for shape in shapes:
+                processed(shape, Regions.of(checked["roi"]), Regions.of(checked["ignore"]))
             place = self._save(checked)
             self._texts, self._replaced = checked, True
             for follow in self.followers:
@@ -109,8 +111,6 @@ class RegionStore:
         if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):
             raise ParameterError(f"{kind} must be a list of at most {_MAX_REGIONS} texts")
         for text in texts:
-            if not text.isprintable():
-                raise ParameterError(f"{kind}: a region must be printable, got {text!a}")
             if text not in itertools.chain(*self._texts.values()) and not _is_drawn(text):
                 raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
         if texts:

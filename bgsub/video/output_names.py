@@ -31,9 +31,12 @@ LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
 #: Names of the files, or of the folder, by format of events.
 EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "html": "summary.html", "pictures": "objects"}
+#: Names of files that runs write into their folders, which no other command may replace.
+OWN_FILES = (*EVENT_FORMATS.values(), "regions.csv", "clips.csv", "manifest.csv")
 
 FIELDS = ("view", "source", "date", "time")
 DEFAULT_NAME = "{view}"
+_LONGEST = 100  # bytes of a source in a file name, of which file systems allow 255
 
 
 @dataclass(frozen=True)
@@ -129,4 +132,5 @@ def expand_name(template: str, *, view: str, source: str, started: datetime) -> 
 
 def safe_name(text: str, default: str = "source") -> str:
     """Return a text as part of a file name, such as ``camera-0`` for ``camera 0``; `default` if the result is empty."""
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or default
+    name = re.sub(r"[^\w.-]+", "-", text).strip("-.")
+    return name.encode()[:_LONGEST].decode(errors="ignore") or default

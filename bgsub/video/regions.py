@@ -159,6 +159,8 @@ def absolute_region(text: str) -> str:
 def _split_name(text: str) -> tuple[str, str]:
     found = re.fullmatch(r"\s*([^=,;/\\]*[^=,;/\\\s])\s*=(.*)", text)
     if found:
+        if not found[1].isprintable():
+            raise ParameterError(f"a region's name must be printable, got {found[1]!a}")
         return found[1], found[2].strip()
     if text.lstrip().startswith("="):
         raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
@@ -174,6 +176,23 @@ def _length(word: str, text: str) -> Length:
     if not abs(value) <= 1e6:
         raise ParameterError(f"a region must be {_FORMS}, got '{word.strip()}' in '{text}'")
     return Length(value, percent)
+
+
+def processed(
+    shape: tuple[int, ...], regions: Regions | None, ignored: Regions | None, *, or_nothing: bool = False
+) -> np.ndarray:
+    """Return the mask of what is processed, (h, w) bool, of frames of a shape.
+
+    ParameterError as `Regions.masks`, and unless `or_nothing`, if no pixel is left.
+    """
+    import numpy as np  # noqa: PLC0415 - see above
+
+    inside = np.ones(shape[:2], bool) if regions is None else regions.union(shape)
+    if ignored is not None:
+        inside &= ~ignored.union(shape)
+    if not (or_nothing or inside.any()):
+        raise ParameterError("the ignored regions cover all that is processed")
+    return inside
 
 
 class Regions(Sequence[Region]):

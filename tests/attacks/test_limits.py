@@ -3,6 +3,7 @@
 The size of files is limited here with RLIMIT_FSIZE, which has the effect of a full disk in the middle of a write.
 """
 
+import json
 import os
 import signal
 import struct
@@ -36,6 +37,10 @@ COMMANDS = {
     "events": (*VIDEO, "--save", "mask.npz", "--event-formats", "csv,jsonl,html", *RUN),
     "model": (*VIDEO, "--save", "mask.npz", "--save-model", "out/m.npz", *RUN),
     "resume": (*VIDEO, "--save", "mask.npz,panel.mp4", "--resume", *RUN),
+    "pictures": (*VIDEO, "--save", "mask.npz", "--event-formats", "jsonl,pictures", *RUN),
+    "table": ("scan", "video.avi", "--csv", "out/m.csv", "--min-event-length", "0", *RUN),
+    "overview": ("overview", "results", "-o", "out/o.html"),
+    "search": ("search", "results", "--region", "0,0,96,64", "--csv", "out/found.csv"),
     "clips": ("run", "video.avi", "--record", "out/clips", *RUN),
     "live": ("live", "video.avi", "--no-window", "--fast", "-o", "out", "--save", "panel.mp4", *RUN),
     "decomposed video": ("decompose", "video.avi", *DECOMPOSE),
@@ -56,6 +61,10 @@ def inputs(tmp_path_factory):
     write_video(folder / "video.avi", frames)
     write_images(folder / "frames", frames)
     write_sequence(folder / "sequence", make_scene(30, empty=12), "11 30")
+    (folder / "results").mkdir()
+    crossing = {"frame": [0, 9], "box": [[9, 9, 9, 9]] * 2}
+    event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
+    (folder / "results/events.jsonl").write_text((json.dumps({**event, "track": crossing}) + "\n") * 200)
     np.save(folder / "m.npy", np.random.default_rng(0).random((30, 2000)))
     return folder
 

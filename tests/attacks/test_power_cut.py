@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from batch_fakes import run as run_fake_batch
+from cli_inputs import make_scene
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import BgsubError
@@ -194,6 +195,7 @@ def inputs(tmp_path_factory):
     for name in ("video", "films/a", "films/b"):
         write_video(folder / f"{name}.avi", frames)
     write_images(folder / "frames", frames)
+    write_video(folder / "crossing.avi", make_scene(60, empty=25))
     return folder
 
 
@@ -209,6 +211,10 @@ def arrays(inputs, output):
 
 def images(inputs, output):
     return Job(str(inputs / "frames"), output, save=("mask", "overlay"), name="in/{view}", **FIELDS)
+
+
+def pictures(inputs, output):
+    return Job(str(inputs / "crossing.avi"), output, save=(), event_formats=("jsonl", "pictures"), **FIELDS)
 
 
 def batch(inputs, output, source=""):
@@ -237,7 +243,14 @@ def outputs(folder):
 
 
 # The job, whether the interrupted run has --resume, and the number of cuts without --long.
-JOBS = [(video, True, 3), (arrays, True, 2), (images, True, 3), (batch, False, 2), (decomposition, False, 0)]
+JOBS = [
+    (video, True, 3),
+    (arrays, True, 2),
+    (images, True, 3),
+    (pictures, True, 3),
+    (batch, False, 2),
+    (decomposition, False, 0),
+]
 
 
 def different(whole, found):

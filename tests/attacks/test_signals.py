@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM at any moment, alone or combined, to the program or to its process group."""
 
+import json
 import os
 import random
 import re
@@ -30,6 +31,9 @@ COMMANDS = {
     "run --resume": (3.0, "run v0.avi -o out --resume --checkpoint-seconds 0.2"),
     "live": (3.0, "live v0.avi --no-window -o out"),
     "live two": (3.0, "live v0.avi v1.avi --no-window -o out"),
+    "scan": (3.0, "scan v0.avi --record clips --csv found.csv"),
+    "overview": (3.0, "overview {results} -o page.html"),
+    "search": (3.0, "search {results} --region 0,0,96,64 --csv found.csv"),
     "decompose": (4.0, "decompose v0.avi -o out"),
     "batch": (7.0, "batch v*.avi -o out --workers 2"),
 }
@@ -40,6 +44,10 @@ def videos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("videos")
     for number in range(2):
         write_video(folder / f"v{number}.avi", np.tile(make_scene(250), (2, 1, 1, 1)))
+    crossing = {"frame": [*range(50)], "box": [[9, 9, 9, 9]] * 50}
+    event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
+    (folder / "results").mkdir()
+    (folder / "results/events.jsonl").write_text((json.dumps({**event, "track": crossing}) + "\n") * 20_000)
     return folder
 
 
@@ -93,6 +101,7 @@ def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, n
         pytest.skip("only with --long")
     span, words = COMMANDS[name]
     words = [str(videos / word) if word.endswith(".avi") else word for word in words.split()]
+    words = [word.format(results=videos / "results") for word in words]
 
     def outcomes():
         for number in range(count):

@@ -15,6 +15,8 @@ from av_files import write_av
 from cli_inputs import names
 from video_fakes import write_images
 
+from bgsub.jobs import batch
+from bgsub.jobs.batch import BatchResult
 from bgsub.video import open_source
 
 RATE, GROUP = 10, 20  # frames per second, frames between keyframes
@@ -246,15 +248,30 @@ def test_search_and_overview_of_results(cli, here, plain):
     assert cli("search", "out", "--region", "0,0,5,5").clean().out == "out: nothing in region1\n"
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_the_overview_of_results_that_a_batch_replaces_is_removed(cli, here, monkeypatch, overwrite):
+    page = here / "out" / "overview.html"
+    page.parent.mkdir()
+    page.write_text("old")
+
+    def fake(_patterns, output, *, started, **_options):
+        started(1, 0)
+        assert page.exists() != overwrite
+        return BatchResult(output)
+
+    monkeypatch.setattr(batch, "run_batch", fake, raising=False)
+    cli("batch", "*.avi", "-o", "out", *(["--overwrite"] if overwrite else [])).clean()
+
+
 def test_wrong_searches_and_overviews(cli, here):
     (here / "empty").mkdir()
     cli("search", "nothing", "--region", "0,0,5,5").refused("'nothing' does not exist")
     cli("search", "empty", "--region", "0,0,5,5").refused("no events.jsonl and no masks in 'empty' or below")
     cli("search", "empty").refused("--region")
     cli("search", "empty", "--region", "0,0,5").refused("--region: a region must be")
-    cli("search", "empty", "--region", "0,0,5,5", "--from", 12).refused("a time must be in seconds, such as 12s")
+    cli("search", "empty", "--region", "0,0,5,5", "--from", "12m").refused("--from: a time must be a frame number")
     words = ("--region", "0,0,5,5", "--from", "2s", "--to", "1s")
-    cli("search", "empty", *words).refused("--to must come after --from (got 2 s and 1 s)")
+    cli("search", "empty", *words).refused("end must come after start (2 s), got 1 s")
     words = ("--region", "a=0,0,5,5", "--motion-threshold", "b=1%")
     cli("search", "empty", *words).refused("a motion threshold is for a region: a; got 'b'")
     cli("overview", "nothing").refused("no such folder: 'nothing'")

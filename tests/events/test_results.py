@@ -20,9 +20,10 @@ from bgsub.events.motion_table import MotionListSink, motion_table, write_motion
 from bgsub.events.object_pictures import ObjectPictureSink
 from bgsub.events.overview import write_overview
 from bgsub.events.results import find_results
-from bgsub.events.search import Span, search_results
+from bgsub.events.search import search_results
 from bgsub.video import VideoSink
 from bgsub.video.regions import Regions
+from bgsub.video.timecode import Selection
 
 CROSSING = (
     [[]] * 5 + [[box] for box in walk((0, 10), (2, 0), 40)] + [[]] * 30 + [[box] for box in walk((84, 10), (-2, 0), 40)]
@@ -182,11 +183,30 @@ def test_search_in_objects(tmp_path, text):
     assert (second["number"], second["source"], second["regions"]) == (2, "a", ["gate"])
     assert second["picture"] == str(tmp_path / "a" / "objects" / "000002.jpg")
     assert 0 < second["peak_share"] <= 8 * 12 / 480
-    assert search_results(tmp_path, Regions([text]), span=Span(start=2.0)) == [second]
-    assert search_results(tmp_path, Regions([text]), span=Span(end=2.0)) == [first]
+    assert search_results(tmp_path, Regions([text]), part=Selection.parse(2.0, None, None, 1)) == [second]
+    assert search_results(tmp_path, Regions([text]), part=Selection.parse(None, 2.0, None, 1)) == [first]
+    assert search_results(tmp_path, Regions([text]), part=Selection.parse(30, None, None, 1)) == [second]
+    assert search_results(tmp_path, Regions([text]), part=Selection.parse(None, 29, None, 1)) == [first]
     assert search_results(tmp_path, Regions(["gate=40,40,10,8"])) == []
+
+
+def test_regions_in_percent_need_the_frame_size_which_earlier_results_lack(tmp_path):
+    track(tmp_path, CROSSING)
+    width = SHAPE[1]
+    percent = ",".join(f"{100 * value / width}%" for value in (40, 0, 10)) + ",100%"
+    assert search_results(tmp_path, Regions([f"gate={percent}"])) == search_results(
+        tmp_path, Regions(["gate=40,0,10,48"])
+    )
+    with pytest.raises(ParameterError, match=r"region 'gate' must hold pixels of the frame, which is \d+x48"):
+        search_results(tmp_path, Regions([f"gate={width},0,5,5"]))
+    path = tmp_path / "events.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(f"{json.dumps({**record, 'frame_size': [0, 0]})}\n" for record in records))
+    assert len(search_results(tmp_path, Regions(["40,0,10,48"]))) == 2
     with pytest.raises(ParameterError, match="region 'gate' must be in pixels"):
         search_results(tmp_path, Regions(["gate=10%,0,10,48"]))
+    with pytest.raises(ParameterError, match="larger than any frame"):
+        search_results(tmp_path, Regions(["0,0,1000000,1000000"]))
 
 
 def test_an_object_that_returns_into_a_region_has_two_rows(tmp_path):
@@ -247,11 +267,24 @@ def test_a_still_picture_beside_the_results_is_no_mask(tmp_path):
     track(tmp_path, CROSSING)
     write_images(tmp_path, np.zeros((1, *SHAPE), np.uint8), "background-image{}.png")
     assert len(search_results(tmp_path, Regions(["40,0,10,48"]))) == 2
-    with pytest.raises(ParameterError, match="larger than any frame"):
-        search_results(tmp_path, Regions(["0,0,1000000,1000000"]))
     (tmp_path / "events.jsonl").unlink()
     with VideoSink(tmp_path / "mask.mkv", "mask", RATE) as sink:
         write(pairs(CROSSING), sink)
     rows = search_results(tmp_path, Regions(["40,0,10,48"]), MotionRules(min_duration=0.0, max_gap=0.5))
     assert [row["source"] for row in rows] == ["mask.mkv", "mask.mkv"]
     assert all(40 <= row["box"][0] < 50 for row in rows)  # the part in the region
+
+
+@pytest.mark.parametrize("ending", [".mkv", ".mp4"])
+def test_a_video_that_is_no_mask_is_refused(tmp_path, ending):
+    """After compression with loss, the labels of a mask have other values at their borders."""
+    masks = tmp_path / f"mask{ending}"
+    with VideoSink(masks, "mask", RATE) as sink:
+        write(pairs(CROSSING), sink)
+    assert len(search_results(masks, Regions(["40,0,10,48"]), MotionRules(min_duration=0.0, max_gap=0.5))) == 2
+    film = tmp_path / "film.mkv"
+    with VideoSink(film, "background", RATE) as sink:
+        for frame, separation in pairs([[]] * 3):
+            write([(frame, replace(separation, background=np.full((*SHAPE, 3), 64, np.uint8)))], sink)
+    with pytest.raises(SourceError, match=r"film\.mkv' is no mask: frame 0 has other values than 0, 127 and 255"):
+        search_results(film, Regions(["40,0,10,48"]))

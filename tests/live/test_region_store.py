@@ -60,8 +60,8 @@ def test_all_regions_are_replaced(store, saved):
         ({**EMPTY, "privacy": [SQUARE] * 101}, "privacy must be a list of at most 100 texts"),
         ({**EMPTY, "roi": ["a=1,2,3"]}, "roi: a region must be [NAME=]x,y,w,h or "),
         ({**EMPTY, "roi": [SQUARE, SQUARE]}, "roi: regions must have different names, got 'door' twice"),
-        ({**EMPTY, "roi": ["a\n=1,2,3,4"]}, "roi: a region must be printable"),
-        ({**EMPTY, "roi": ["a\ud800=1,2,3,4"]}, "roi: a region must be printable"),
+        ({**EMPTY, "roi": ["a\nb=1,2,3,4"]}, "roi: a region's name must be printable"),
+        ({**EMPTY, "roi": ["a\ud800=1,2,3,4"]}, "roi: a region's name must be printable"),
         ({**EMPTY, "roi": ["x=/etc/passwd"]}, "roi: a region must be drawn, got 'x=/etc/passwd'"),
         ({**EMPTY, "roi": ["other.png"]}, "roi: a region must be drawn, got 'other.png'"),
     ],
@@ -86,6 +86,15 @@ def test_regions_outside_the_frames_are_refused(store, saved):
         else:
             run_command(body, [camera], store)
             assert saved == [{"roi": (region,), "ignore": (), "privacy": ()}]
+
+
+def test_ignored_regions_that_leave_nothing_are_refused(store, saved):
+    """The next run would refuse them."""
+    for roi, ignored in (([], "0,0,100%,100%"), (["a=0,0,50%,50%"], "0,0,30,20")):
+        with pytest.raises(ParameterError, match="the ignored regions cover all that is processed"):
+            store.replace({**EMPTY, "roi": roi, "ignore": [ignored]}, [(32, 48)])
+    assert saved == []
+    store.replace({**EMPTY, "ignore": ["0,0,100%,90%"]}, [(32, 48)])
 
 
 def test_regions_that_cannot_be_stored_are_discarded(store, saved):

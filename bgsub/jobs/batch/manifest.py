@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import OutputError, SinkError
+from bgsub.events.writers import csv_cell
 from bgsub.jobs.job_state import InputState
 from bgsub.storage.durable_io import GrowingFile, as_sink_error, make_folder, write_whole
 from bgsub.storage.file_lock import hold
@@ -113,8 +114,10 @@ class Manifest(AbstractContextManager["Manifest"]):
         text = io.StringIO()
         writer = csv.DictWriter(text, [*_COLUMNS, "error"], extrasaction="ignore")
         writer.writeheader()
-        writer.writerows({**entry.result, **entry.as_dict(), "source": path} for path, entry in self.entries.items())
-        write_whole(self.path.with_name(_TABLE), text.getvalue().encode("utf-8", "backslashreplace"), OutputError)
+        for path, entry in self.entries.items():
+            row = {**entry.result, **entry.as_dict(), "source": path}
+            writer.writerow({name: csv_cell(row[name]) if isinstance(row[name], str) else row[name] for name in row})
+        write_whole(self.path.with_name(_TABLE), text.getvalue().encode(), OutputError)
 
     def __exit__(self, *_error: object) -> None:
         self._file.close()

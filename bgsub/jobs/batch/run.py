@@ -206,7 +206,8 @@ def run_batch(
     """Do one job for each of any number of files, in processes on this machine or with a Dask cluster.
 
     The results of an earlier run with the same options stay if the file and the outputs are unchanged. So a stopped
-    batch continues, also inside a file, and a batch with failures tries only those again. A script that calls this
+    batch continues, also inside a file, and a batch with failures tries only those again. Results of other options are
+    replaced only with `overwrite`. A script that calls this
     needs ``if __name__ == "__main__":``, because the processes of this machine import it.
 
     Parameters
@@ -242,7 +243,8 @@ def run_batch(
     SourceError
         For a pattern without a match.
     ParameterError
-        For wrong options, where no scheduler answers, and where the processes of this machine do not start.
+        For wrong options, where no scheduler answers, where the processes of this machine do not start, and for
+        results that were made by other options.
     SinkError
         If the output folder cannot be written, another batch works in it, or something else is in the way.
     OutputError
@@ -346,14 +348,20 @@ def _absolute(job: Job) -> Job:
 
 
 def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
-    """Return the entry of a source with unchanged results of the same job, else None; add a missing manifest line."""
+    """Return the entry of a source with unchanged results of the same job, else None; add a missing manifest line.
+
+    ParameterError if another job made the results from the same source.
+    """
     planned, target = task.entry, task.job.output
     record = read_record(target)
     try:
-        difference = task.identity.difference(JobIdentity.from_dict(record))
+        made = JobIdentity.from_dict(record)
+        difference = task.identity.difference(made)
         change = "" if difference else change_since(record.get("sizes", {}), target)
     except (TypeError, KeyError, ValueError, AttributeError):
         return None
+    if difference and made.source == task.identity.source:
+        raise ParameterError(f"the results in '{target}' were made {difference}; --overwrite replaces them")
     if difference or change:
         reason = f"the results were made {difference}" if difference else change
         logger.info("%s: %s; starting over", planned.source.path, reason)

@@ -79,13 +79,15 @@ def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change)
     assert visible(output) == ["a", "b", "c", "d"]
 
 
-def test_other_options_and_overwrite_do_everything_again(jobs, files, output, caplog):
+def test_overwrite_does_everything_again_and_other_options_need_it(jobs, files, output, caplog):
     caplog.set_level(logging.INFO, "bgsub")
     run(files, output)
-    assert len(run(files, output, make_job=panel).done) == 4
-    assert "--save mask, now panel" in caplog.messages[-1]
+    with pytest.raises(
+        ParameterError, match=r"results in '.*/a' were made by .* \(--save mask, now panel\); --overwrite"
+    ):
+        run(files, output, make_job=panel)
     again = run(files, output, make_job=panel, overwrite=True)
-    assert (len(again.done), len(again.skipped), len(jobs.done)) == (4, 0, 12)
+    assert (len(again.done), len(again.skipped), len(jobs.done)) == (4, 0, 8)
     assert visible(output) == ["a", "b", "c", "d"]
     (files / "a.mp4").write_text("another text")
     run(files, output, make_job=panel)

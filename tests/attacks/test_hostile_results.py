@@ -1,0 +1,272 @@
+"""Names and results from a stranger: what commands print, write and show in a browser, and damaged lists of events."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import random
+import shutil
+import threading
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from cli_inputs import make_scene
+from video_fakes import write_video
+
+from bgsub.cli import invoke
+from bgsub.errors import SinkError
+from bgsub.events.overview import write_overview
+
+NAMES = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "\x1b[2J\x1b]0;title\x07\x9b31m",
+    "a\r\nbgsub: error: b",
+    "\u202egpj.\u2066\u2028",
+    "=cmd|'!A0",
+    "\udcff\udcfe",
+    "{name} %s%n {{ 7*7 }} {view} $(touch pwned) `id`",
+    *("+1+2", "-rf", "@SUM(A1)", "\t=1", "\"'&", "a;b,c", "é" * 120, "x" * 240, "  two  spaces ", ".hidden", "--help"),
+]
+QUICK = ("--start-frames", "10", "--min-event-length", "0")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)  # as on a terminal
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
+    return write_video(tmp_path_factory.mktemp("film") / "film.avi", make_scene(50, 48, 64, empty=20))
+
+
+def region_of(name):
+    """Return the name as that of a region, in which some signs have another meaning."""
+    return "".join(sign for sign in name if sign not in "=,;/\\").strip() or "x"
+
+
+def ask(words, capsys):
+    """Return the exit code and the output of a command, and what is wrong about its messages."""
+    code = invoke([str(word) for word in words])
+    out, err = capsys.readouterr()
+    problems = [] if code in (0, 2) else [f"exit code {code}"]
+    if not all(sign.isprintable() or sign == "\n" for sign in out + err):
+        problems.append("control characters")
+    if "Traceback" in err or err.count("\n") != (code == 2):
+        problems.append(f"not one line: {err}")
+    return code, out, problems
+
+
+def commands_of(name, film):
+    """Yield commands that record and search a film with that name."""
+    file = name.replace("/", "")
+    video, out, region = f"./{file}.avi", f"out{file}", f"{region_of(name)}=0,0,100%,100%"
+    shutil.copy(film, video)
+    listed = ("--event-formats", "csv,jsonl,html,pictures", "--record", f"{out}/clips", "--snapshots", f"{out}/shots")
+    yield from (
+        ("track", video, "-o", out, *listed, "--roi", region, *QUICK),
+        ("track", video, "-o", out, *listed, *QUICK),
+        ("scan", video, "--csv", "found.csv", "--log", "log.txt", *QUICK),
+        ("scan", f"./no{file}"),
+        ("scan", video, "--roi", name),
+        ("scan", video, "--motion-threshold", f"{name}=1%"),
+        ("scan", video, "--on-event", f"echo {{{region_of(name)}}}"),
+        ("search", out, "--region", region, "--csv", "searched.csv"),
+        ("overview", out, "--title", name),
+        ("overview", ".", "-o", f"{file}.html"),
+    )
+
+
+def test_names_neither_control_the_terminal_nor_become_formulas_nor_break_files(place, film, capsys, tries, score):
+    def outcomes():
+        for name in NAMES[: tries(8, len(NAMES))]:
+            for words in commands_of(name, film):
+                problems = ask(words, capsys)[2]
+                yield (words[0], name.encode(errors="surrogateescape"), problems), not problems
+        for path in Path().rglob("*.csv"):
+            cells = [cell for row in csv.reader(path.read_text("utf-8").splitlines()) for cell in row]
+            yield (path, cells), not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in cells)
+        yield "log", all(line[:2] == "20" for line in Path("log.txt").read_text("utf-8").splitlines())
+        yield "shell", not Path("pwned").exists()
+
+    score("hostile names of files, folders and regions", outcomes())
+
+
+LINE = {
+    **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "began": ""},
+    **{"regions": ["door"], "frame_size": [64, 48], "picture": "objects/000001.jpg", "frames": 2, "track_step": 1},
+    "track": {"frame": [1, 2], "box": [[0, 0, 5, 5], [1, 0, 5, 5]], "area": [25, 25]},
+}
+CLIPS = "file,start,end,peak_share,began,source,thumbnail\na.mp4,0,1,0.1,2026-01-02T03:04:05,x.mp4,a.jpg\n"
+VALUES = [None, True, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), "", "1", [], [[]], {}, "\ud800"]
+VALUES += [[1, 2], [64], [0, -5], ["a"] * 200_000, "x" * 200_000, [[0] * 4] * 3, [[1e30] * 4] * 2, "\0", "../" * 9]
+
+
+def replaced():
+    """Yield lists of one event, in which each value is another one."""
+    for key in (*LINE, *LINE["track"]):
+        for value in VALUES:
+            record = json.loads(json.dumps(LINE))
+            (record if key in record else record["track"])[key] = value
+            yield json.dumps(record).encode(), CLIPS.encode()
+
+
+def mutated(chance):
+    """Return a list of events and one of clips; one of them is cut, or has other or more bytes somewhere."""
+    texts = [bytearray(json.dumps(LINE) * 2, "ascii"), bytearray(CLIPS, "ascii")]
+    text = chance.choice(texts)
+    at, way = chance.randrange(len(text)), chance.randrange(3)
+    if way == 0:
+        del text[at:]
+    elif way == 1:
+        text[at] = chance.randrange(256)
+    else:
+        text[at:at] = chance.choice(
+            [b"[" * 50_000, b"9" * 5_000, b"\0" * 100, b'"' * 3, b"\n", b"\xff\xfe", b"," * 70_000]
+        )
+    return texts
+
+
+def test_damaged_lists_of_events_are_read_or_refused_in_one_line(place, capsys, tries, score):
+    (place / "out").mkdir()
+
+    def outcomes():
+        cases = itertools.chain(replaced(), map(mutated, map(random.Random, range(tries(100, 5000)))))
+        for events, clips in cases:
+            Path("out/events.jsonl").write_bytes(events)
+            Path("out/clips.csv").write_bytes(clips)
+            for words in (("overview", "out"), ("search", "out", "--region", "a=0,0,30,48", "--json")):
+                code, out, problems = ask(words, capsys)
+                yield (
+                    (bytes(events[:300]), words[0], problems),
+                    not problems and (words[0] == "overview" or code or json.loads(out) is not None),
+                )
+
+    score("damaged lists of events and clips", outcomes())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_only_files_are_read_as_results(place, capsys):
+    """A named pipe would block the command without end."""
+    (place / "out").mkdir()
+    for name in ("events.jsonl", "clips.csv"):
+        os.mkfifo(place / "out" / name)
+    code, _, problems = ask(("overview", "out"), capsys)
+    assert (code, problems) == (2, [])
+
+
+def peak_memory(function, *arguments):
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_memory_of_an_overview_does_not_grow_with_the_events(place, tries, score, monkeypatch):
+    monkeypatch.setattr("bgsub.events.overview.MOST", 100)
+    count = tries(2_000, 100_000)
+    (place / "first").mkdir()
+    (place / "first/events.jsonl").write_text(json.dumps(LINE))
+    write_overview(place / "first", place / "first/o.html")  # reads the template
+    peaks = []
+    for number in (count // 20, count):
+        folder = place / str(number)
+        folder.mkdir()
+        lines = (
+            json.dumps({**LINE, "id": n, "start_frame": n, "regions": [f"{n:05d}" * 1000]}) + "\n"
+            for n in range(number)
+        )
+        (folder / "events.jsonl").write_text("".join(lines))
+        peaks.append(peak_memory(write_overview, folder, folder / "o.html"))
+    score("memory of an overview of many events", [(peaks, peaks[1] < 1.5 * peaks[0])])
+
+
+def test_a_line_without_end_takes_little_memory(place, capsys, score):
+    (place / "out").mkdir()
+    with Path("out/events.jsonl").open("wb") as file:
+        file.write(b'{"type":"object","track":{"box":[' + b"[]," * 11_000_000)
+
+    peak = peak_memory(invoke, ["overview", "out"])
+    out, err = capsys.readouterr()
+    survived = (out, err.count("\n"), peak < 200 << 20) == ("", 1, True)
+    score("a line of 33 MB in a list of events", [((peak, err), survived)])
+
+
+def test_a_page_that_several_runs_write_is_whole_at_any_time(place, tries, score):
+    """One writes it; the others write it later, or are refused."""
+    titles = ["a" * 50_000, "b" * 100_000, "c" * 300_000]
+    (place / "out").mkdir()
+    (place / "out/events.jsonl").write_text(json.dumps(LINE) + "\n")
+    page, ended, wrong = place / "page.html", threading.Event(), []
+    for title in titles:
+        write_overview(place / "out", place / title[0], title)
+    pages = [(place / title[0]).read_bytes() for title in titles]
+    page.write_bytes(pages[0])
+
+    def write(title):
+        for _ in range(tries(60, 3000)):
+            try:
+                write_overview(place / "out", page, title)
+            except SinkError as error:
+                wrong.extend([] if "is being written by another run" in str(error) else [str(error)])
+
+    def read():
+        while not ended.is_set():
+            found = page.read_bytes()
+            wrong.extend([] if found in pages else [f"a page of {len(found)} bytes"])
+
+    writers = [threading.Thread(target=write, args=(title,)) for title in titles]
+    reader = threading.Thread(target=read)
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    ended.set()
+    reader.join()
+    score("several writers of one page", [(title[0], not wrong) for title in titles])
+    assert sorted(path.name for path in place.iterdir()) == ["a", "b", "c", "out", "page.html"]
+
+
+@pytest.mark.browser
+def test_no_script_of_a_name_runs_in_a_browser(place, film, capsys, tries, score):
+    """In the pages of runs and of the overview: no dialog, no error, and all texts as they are."""
+    pages_of_the_run = pytest.importorskip("test_page", reason="needs the package playwright")
+    if pages_of_the_run.BROWSER is None:
+        pytest.skip("needs chromium")
+    names = NAMES[: tries(8, len(NAMES))]
+    for name in names:
+        for words in commands_of(name, film):
+            if words[0] in ("track", "overview"):
+                ask(words, capsys)
+    pages = [*place.rglob("*.html")]
+    (place / "out/odd").mkdir(parents=True)
+    lines = [
+        {**LINE, "id": n, "regions": [name], "picture": name} for n, name in enumerate(names, 1) if "\udcff" not in name
+    ]
+    (place / "out/odd/events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_overview(place / "out/odd", place / "odd.html", "<script>alert(1)</script>")
+
+    def outcomes():
+        with pages_of_the_run.browsing(refused=True) as page:
+            dialogs = []
+            page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+            for path in [*pages, place / "odd.html"]:
+                page.goto(path.as_uri().replace("%00", ""))
+                for button in page.query_selector_all("button.picture")[:2]:
+                    button.click()
+                foreign = page.evaluate("document.querySelectorAll('img[onerror], script[src], iframe, object').length")
+                yield (path.name.encode(errors="surrogateescape"), dialogs, foreign), not dialogs and not foreign
+            options = page.query_selector_all("#region option")[1:]
+            for option in options:  # each filter finds its events
+                page.select_option("#region", value=option.evaluate("one => one.value"))
+                yield option.evaluate("one => one.value"), page.locator("figure").count() == 1
+
+    score("pages with hostile names in a browser", outcomes())
