@@ -72,11 +72,6 @@ class VideoFileSource(FrameSource):
     ) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
-        if not self.path.is_file():
-            raise SourceError(f"no such file: '{self.path}'")
-        with os_errors_as(SourceError, f"{self.name} cannot be read"), self.path.open("rb") as file:
-            if not file.read(1):
-                raise SourceError(f"{self.name} is empty")
         self._container: Container | None = None
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
@@ -214,7 +209,8 @@ class VideoFileSource(FrameSource):
 
     def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
         """Raise or log that a file ended too early; only log if no bytes are missing and its length is an estimate."""
-        cut = is_cut(self.path) or (self._container is not None and self._container.broken)
+        with os_errors_as(SourceError, f"{self.name} cannot be read"):
+            cut = is_cut(self.path) or (self._container is not None and self._container.broken)
         missing = cut and not (self._counted and count >= (self.length or 0))  # of an index, perhaps
         far = damaged
         if self.length is not None and self._own_fps is not None:
