@@ -29,7 +29,7 @@ from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
-from bgsub.storage.file_lock import Claims
+from bgsub.storage.file_lock import Claims, check_links
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.privacy_mask import PrivacyMask
 from bgsub.video.regions import Regions, absolute_region, surroundings
@@ -88,7 +88,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     if job.resume and not is_repeatable:
         raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
     regions = Regions(job.roi) if job.roi else None
-    with _open(job) as source, Claims() as claims:
+    with _open(job) as source, Claims(job.output) as claims:
         if regions is not None and not source.live:  # the first frame of a camera shows its size
             regions.union(source.size[::-1])
         if job.ignore and not source.live:
@@ -99,6 +99,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
                 FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
             )
 
+        check_links(job.output / FOLDER, job.output)
         make_sinks = partial(outputs.make_sinks, job, source, regions, None, claims)
         if job.resume and not source.live:
             claims.take(job.output / FOLDER, f"another run with --resume works in '{job.output}'")

@@ -6,7 +6,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -39,7 +39,6 @@ FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
-_MOST_STREAMS = 64  # of which the first pictures are limited
 
 # One packet of these codecs makes one frame. With other codecs, a decoder with threads does not say which frames it
 # lost.
@@ -59,12 +58,12 @@ class Container(AbstractContextManager["Container"]):
     def __init__(self, source: Any, *, threads: bool = True, **options: Any) -> None:
         self.broken = False
         self._lock, self._closed = threading.Lock(), False
-        options.setdefault("options", {"format_whitelist": FORMATS})
-        # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
-        source = str(source.absolute()) if isinstance(source, Path) else source
         # FFmpeg decodes the first pictures to find the format. Of a stream with larger ones, the size remains 0.
         limit = {} if (available := memory.available_memory()) is None else {"max_pixels": str(available // _PER_PIXEL)}
-        self.container = av.open(source, metadata_errors="replace", stream_options=[limit] * _MOST_STREAMS, **options)
+        options["options"] = {**options.get("options", {"format_whitelist": FORMATS}), **limit}
+        # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
+        source = str(source.absolute()) if isinstance(source, Path) else source
+        self.container = av.open(source, metadata_errors="replace", **options)
         stream = first_video(self.container)
         if stream is None or stream.codec_context is None:
             self.container.close()
@@ -284,12 +283,15 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
 
 def is_cut(path: Path) -> bool:
     """Return whether bytes are missing at the end of a Matroska file, which FFmpeg does not report; else False."""
-    with path.open("rb") as file:
+    if not path.is_file():  # it was replaced
+        return False
+    with suppress(OSError), path.open("rb") as file:
         if file.read(4) != _EBML:
             return False
         file.seek(_matroska_number(file) or 0, os.SEEK_CUR)
         length = _matroska_number(file) if file.read(4) == _SEGMENT else None
         return length is not None and file.tell() + length > path.stat().st_size
+    return False
 
 
 def _matroska_number(file: BinaryIO) -> int | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError
-from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.sources.av_container import (
     Container,
     Converter,
@@ -209,8 +208,7 @@ class VideoFileSource(FrameSource):
 
     def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
         """Raise or log that a file ended too early; only log if no bytes are missing and its length is an estimate."""
-        with os_errors_as(SourceError, f"{self.name} cannot be read"):
-            cut = is_cut(self.path) or (self._container is not None and self._container.broken)
+        cut = is_cut(self.path) or (self._container is not None and self._container.broken)
         missing = cut and not (self._counted and count >= (self.length or 0))  # of an index, perhaps
         far = damaged
         if self.length is not None and self._own_fps is not None:
