@@ -24,7 +24,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing
 from bgsub.jobs.job import Job, JobResult, Statistics, Summary
 from bgsub.jobs.job_state import finish, prepare, remove_record
-from bgsub.jobs.pipeline import Callback, Pipeline
+from bgsub.jobs.pipeline import Callback, Pipeline, queue_memory
 from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat, check_stream_memory
@@ -94,11 +94,10 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
         if job.ignore and not source.live:
             Regions(job.ignore).union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
-        if not source.live:  # a lower bound: the first frame shows whether it is grey
-            check_stream_memory(
-                FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
-            )
-
+        if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey
+            frames = FrameFormat(source.size[::-1], "uint8", 255.0)
+            parameters = SubtractorParameters.of(subtractor.get_params())
+            check_stream_memory(frames, parameters, queue_memory(source.size) + outputs.encoder_memory(job, source))
         check_links(job.output / FOLDER, job.output)
         make_sinks = partial(outputs.make_sinks, job, source, regions, None, claims)
         if job.resume and not source.live:
@@ -178,7 +177,7 @@ def execute(
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
-            if save_model is not None:
+            if save_model is not None and (summary.frames or summary.stopped == "end"):
                 with finishing():
                     subtractor.save(save_model)
         except OutputError:

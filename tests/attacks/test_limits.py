@@ -4,6 +4,7 @@ The size of files is limited here with RLIMIT_FSIZE, which has the effect of a f
 """
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -313,3 +314,26 @@ def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
             yield (words, error), status == 1 and is_clear
 
     score("refused memory", outcomes())
+
+
+def test_queues_and_outputs_count_before_the_start(little_memory, capsys):
+    write_video(little_memory / "video.avi", np.zeros((2, 1080, 1920, 3), np.uint8), codec="MJPG")
+    needed = []
+    for save in ("mask.npz", "panel.mp4"):
+        assert invoke(["run", "video.avi", "-o", "out", "--save", save, *RUN]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        needed.append(int(re.search(r"a stream of 1920x1080 frames needs about (\d+) MB", error)[1]))
+    assert 300 < needed[0] < needed[1] < 900
+
+
+def test_workers_of_a_batch_share_the_memory(little_memory, capsys, monkeypatch):
+    for name in ("a.avi", "b.avi"):
+        write_video(little_memory / name, np.zeros((2, 1080, 1920, 3), np.uint8), codec="MJPG")
+    monkeypatch.setattr("bgsub.jobs.batch.workers.available_memory", lambda: 6 << 27)
+    words = ["batch", "a.avi", "b.avi", "-o", "out", "--save", "mask.npz", "--retries", "0", *RUN]
+    assert invoke([*words, "--workers", "2"]) == 1
+    assert (
+        capsys.readouterr().err.count("403 MB are available; reduce memory with smaller frames or fewer workers") == 2
+    )
+    assert invoke([*words, "--workers", "1"]) == 0
