@@ -90,7 +90,8 @@ def make_sinks(
 
 def encoder_memory(job: Job, source: FrameSource) -> int:
     """Return the bytes that the encoders of the outputs of a job take at most; those of masks take few."""
-    videos = 0 if source.numbered else sum(spec.view not in ("mask", STILL) for spec in parse_outputs(job.save or ()))
+    saved = parse_outputs(job.save) if job.save and not source.numbered else []
+    videos = sum(spec.view not in ("mask", STILL) for spec in saved)
     return _ENCODER * (videos + (job.record is not None)) * math.prod(source.size)
 
 

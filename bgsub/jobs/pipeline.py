@@ -121,6 +121,7 @@ class Pipeline:
         self._interrupts = interrupts.Interrupts()
         self._busy_since: float | None = None  # when the subtractor got its current frame
         self._previewed: Frame | None = None
+        self._has_results = False
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
 
@@ -166,7 +167,7 @@ class Pipeline:
                 failure = error
             self._interrupts.finishing = True
             is_stopped = stopped not in ("end", "limit", "broken")
-            unfinished = is_stopped and (self._checkpoints is not None or not self._count)
+            unfinished = is_stopped and (self._checkpoints is not None or not self._has_results)
             if stopped == "broken" and self._checkpoints is not None:
                 failure = _attempt(self._checkpoints.restart_later, failure)
             failure = self._finish(started, failure, unfinished)
@@ -232,7 +233,7 @@ class Pipeline:
         """Run the last stage in the calling thread: separations into the sinks."""
         newest: Frame | None = None
         for frame, separation, snapshot in self._arriving():
-            newest = frame
+            newest, self._has_results = frame, True
             self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
                 sink.write(frame, separation)
