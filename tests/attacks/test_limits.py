@@ -27,6 +27,7 @@ from bgsub.cli import invoke
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.workers import raise_file_limit
 from bgsub.video._pyav import av
+from bgsub.video.sources.image_header import announced_size, is_possible
 
 resource = pytest.importorskip("resource", reason="limits exist on Unix only")
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
@@ -337,3 +338,23 @@ def test_workers_of_a_batch_share_the_memory(little_memory, capsys, monkeypatch)
         capsys.readouterr().err.count("403 MB are available; reduce memory with smaller frames or fewer workers") == 2
     )
     assert invoke([*words, "--workers", "1"]) == 0
+
+
+def test_damaged_headers_of_images_are_no_errors(tries, score):
+    headers = dict(large_images(30_000, 16_383))
+    names = list(headers)
+
+    def outcomes():
+        for seed in range(tries(3000, 100_000)):
+            rng, name = np.random.default_rng(seed), names[seed % len(names)]
+            data = bytearray(headers[name])
+            for place in rng.integers(len(data), size=rng.integers(1, 8)):
+                data[place] = rng.integers(256)
+            data = bytes(data[: rng.integers(len(data) + 1)] if seed % 3 == 0 else data)
+            try:
+                announced_size(data), is_possible(data)
+                yield (name, seed), True
+            except Exception as error:
+                yield (name, seed, error), False
+
+    score("damaged header of an image", outcomes())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from contextlib import suppress
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # of a PNG, by the type of colour
 _MOST_COMPRESSED = 1033  # bytes that one byte of a PNG can hold
-_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers, like the next ones
-_JPEG_ALONE = frozenset({0, 1, *range(0xD0, 0xD8)})
+_JPEG_MARKER = re.compile(rb"\xff[^\0\xff]", re.DOTALL)
+_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_ALONE = frozenset({1, *range(0xD0, 0xD8)})
 _TIFF_TYPES = {1: "B", 3: "H", 4: "I", 6: "B", 8: "H", 9: "I", 16: "Q", 17: "Q"}
 _TIFF_SIZE, _TIFF_TILE, _BITS, _SAMPLES = (256, 257), (322, 323), 258, 277  # tags
 _TIFF_TAGS = {*_TIFF_SIZE, *_TIFF_TILE, _BITS, _SAMPLES}
@@ -24,7 +26,7 @@ def announced_size(data: bytes) -> Announced | None:
     tiff = dict.fromkeys((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), _of_tiff)
     webp = {b"RIFF": _of_webp, b"/": lambda data: _of_webp(bytes(12) + b"VP8L" + bytes(4) + data[:10])}
     readers = {_PNG: _of_png, b"\xff\xd8": _of_jpeg, b"BM": _of_bmp, b"GIF8": _of_gif, **webp, **tiff}
-    with suppress(struct.error, IndexError):
+    with suppress(struct.error, OverflowError, IndexError):
         return next((read(data) for first, read in readers.items() if data.startswith(first)), None)
     return None
 
@@ -51,13 +53,12 @@ def _of_png(data: bytes) -> Announced:
 
 def _of_jpeg(data: bytes) -> Announced | None:
     place = 2
-    while (place := data.find(b"\xff", place)) >= 0:  # libjpeg skips bytes between segments, too
-        kind = data[place + 1]
+    while (found := _JPEG_MARKER.search(data, place)) is not None:  # libjpeg skips bytes between segments, too
+        kind, place = found[0][1], found.end()
         if kind in _JPEG_SIZES:
-            height, width = struct.unpack_from(">HH", data, place + 5)
+            height, width = struct.unpack_from(">HH", data, place + 3)
             return width, height, _PER_PIXEL
-        alone = 1 if kind == 0xFF else 2 if kind in _JPEG_ALONE else 0
-        place += alone or 2 + struct.unpack_from(">H", data, place + 2)[0]
+        place += 0 if kind in _JPEG_ALONE else struct.unpack_from(">H", data, place)[0]
     return None
 
 
@@ -75,7 +76,7 @@ def _of_tiff(data: bytes) -> Announced | None:
         tag, kind = read("H", entry), _TIFF_TYPES.get(read("H", entry + 2))
         if tag in _TIFF_TAGS and kind is not None and tag not in values:
             place = entry + length - room
-            with suppress(struct.error):
+            with suppress(struct.error, OverflowError):
                 fits = read(word, entry + 4) * struct.calcsize(kind) <= room
                 values[tag] = read(kind, place if fits else read(word, place))
     per_pixel = max(2 * values.get(_SAMPLES, 1) * -(-values.get(_BITS, 64) // 8), _PER_PIXEL)
