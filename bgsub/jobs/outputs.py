@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,12 +19,14 @@ from bgsub.events.recorder import ClipRules, RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
-from bgsub.video.output_names import ANNOTATED, expand_name
+from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sinks.create import create_sinks, label_of
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
+
+_ENCODER = 160  # bytes per pixel; measured, with a panel
 
 
 def make_sinks(
@@ -83,6 +86,13 @@ def make_sinks(
     only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
     feed.follow = not own or not only_motion or job.recording.get("drawn", False)
     return sinks
+
+
+def encoder_memory(job: Job, source: FrameSource) -> int:
+    """Return the bytes that the encoders of the outputs of a job take at most; those of masks take few."""
+    saved = parse_outputs(job.save) if job.save and not source.numbered else []
+    videos = sum(spec.view not in ("mask", STILL) for spec in saved)
+    return _ENCODER * (videos + (job.record is not None)) * math.prod(source.size)
 
 
 def targets_of(sink: Sink) -> list[Path]:

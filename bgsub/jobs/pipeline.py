@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ from bgsub.video.sources.base import Frame, FrameSource
 
 logger = logging.getLogger("bgsub")
 
-_QUEUE_SIZE = 8
+_QUEUE_SIZE, _IN_WORK = 8, 3  # frames that wait before a stage, and that stages have besides
 _IDLE_SECONDS = 0.05
 _PAUSE_TICK = 0.03  # seconds
 _LATE = 0.2  # seconds of work on one frame after which screens show newer frames without a mask
@@ -63,7 +64,8 @@ class Pipeline:
     subtractor : Subtractor
         Anything with `process`.
     sinks : sequence of Sink
-        Closed at the end of the run, also if the source fails after some frames; aborted when anything else fails.
+        Closed at the end of the run, also if the source fails after some frames; aborted when anything else fails, or
+        if the user stops the run before the first frame.
     queue_size : int, optional
         Most frames that wait between two stages; by default 8, and 1 for a live source.
     progress : callable, optional
@@ -119,6 +121,7 @@ class Pipeline:
         self._interrupts = interrupts.Interrupts()
         self._busy_since: float | None = None  # when the subtractor got its current frame
         self._previewed: Frame | None = None
+        self._has_results = False
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
 
@@ -163,10 +166,11 @@ class Pipeline:
             except BaseException as error:
                 failure = error
             self._interrupts.finishing = True
-            resumes = self._checkpoints is not None and stopped not in ("end", "limit", "broken")
+            is_stopped = stopped not in ("end", "limit", "broken")
+            unfinished = is_stopped and (self._checkpoints is not None or not self._has_results)
             if stopped == "broken" and self._checkpoints is not None:
                 failure = _attempt(self._checkpoints.restart_later, failure)
-            failure = self._finish(started, failure, resumes)
+            failure = self._finish(started, failure, unfinished)
         if failure is not None:
             raise failure
         seconds, for_kernels = time.perf_counter() - self._begin[0], waited() - self._begin[1]
@@ -229,7 +233,7 @@ class Pipeline:
         """Run the last stage in the calling thread: separations into the sinks."""
         newest: Frame | None = None
         for frame, separation, snapshot in self._arriving():
-            newest = frame
+            newest, self._has_results = frame, True
             self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
                 sink.write(frame, separation)
@@ -285,7 +289,7 @@ class Pipeline:
                 sink.preview(frame)
 
     def _finish(
-        self, threads: Sequence[threading.Thread], failure: BaseException | None, resumes: bool
+        self, threads: Sequence[threading.Thread], failure: BaseException | None, unfinished: bool
     ) -> BaseException | None:
         """Stop the threads, close the source, close or abort the sinks; return the first failure."""
         self._frames.cancel()
@@ -295,11 +299,17 @@ class Pipeline:
             thread.join()
         failure = _attempt(self._source.close, failure)
         for sink in self._sinks:
-            if failure is None and not resumes:
+            if failure is None and not unfinished:
                 failure = _attempt(sink.close, failure)
-            if failure is not None or resumes:
+            if failure is not None or unfinished:
                 failure = _attempt(sink.abort, failure)
         return failure
+
+
+def queue_memory(size: tuple[int, int]) -> int:
+    """Return the bytes of the colour frames and separations of a file that wait, or are in work, at most."""
+    # per pixel a frame; its copy, background, residual and mask
+    return (_QUEUE_SIZE + _IN_WORK) * math.prod(size) * (2 * 3 + 2 * 3 + 4 + 1)
 
 
 def _attempt(action: Callable[[], None], failure: BaseException | None) -> BaseException | None:

@@ -24,12 +24,12 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing
 from bgsub.jobs.job import Job, JobResult, Statistics, Summary
 from bgsub.jobs.job_state import finish, prepare, remove_record
-from bgsub.jobs.pipeline import Callback, Pipeline
+from bgsub.jobs.pipeline import Callback, Pipeline, queue_memory
 from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
-from bgsub.storage.file_lock import Claims
+from bgsub.storage.file_lock import Claims, check_links
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.privacy_mask import PrivacyMask
 from bgsub.video.regions import Regions, absolute_region, processed, surroundings
@@ -88,15 +88,15 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     if job.resume and not is_repeatable:
         raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
     regions = Regions.of(job.roi)
-    with _open(job) as source, Claims() as claims:
+    with _open(job) as source, Claims(job.output) as claims:
         if not source.live:  # the first frame of a camera shows its size
             processed(source.size[::-1], regions, Regions.of(job.ignore))
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
-        if not source.live:  # a lower bound: the first frame shows whether it is grey
-            check_stream_memory(
-                FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
-            )
-
+        if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey
+            frames = FrameFormat(source.size[::-1], "uint8", 255.0)
+            parameters = SubtractorParameters.of(subtractor.get_params())
+            check_stream_memory(frames, parameters, queue_memory(source.size) + outputs.encoder_memory(job, source))
+        check_links(job.output / FOLDER, job.output)
         make_sinks = partial(outputs.make_sinks, job, source, regions, None, claims)
         if job.resume and not source.live:
             claims.take(job.output / FOLDER, f"another run with --resume works in '{job.output}'")
@@ -175,7 +175,7 @@ def execute(
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
-            if save_model is not None:
+            if save_model is not None and (summary.frames or summary.stopped == "end"):
                 with finishing():
                     subtractor.save(save_model)
         except OutputError:

@@ -192,7 +192,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         name, controls = _name(camera), self.controls[_name(camera)]
         # Check the parameters before the source is opened.
         run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
-        with self._open(camera) as opened, Claims() as claims:
+        with self._open(camera) as opened, Claims(camera.output) as claims:
             source = opened if opened.live or self._fast else PacedSource(opened)
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())

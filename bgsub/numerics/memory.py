@@ -12,11 +12,19 @@ from bgsub.errors import ParameterError
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESS = Path("/proc/self")
 
+_share: int | None = None  # bytes of this process, one of several
+
 
 def available_memory() -> int | None:
     """Return the bytes available to this process, by system, control group and own limit; None if unknown."""
-    known = [found for found in (_of_system(), _of_process(), *_of_groups()) if found is not None]
+    known = [found for found in (_of_system(), _of_process(), *_of_groups(), _share) if found is not None]
     return min(known, default=None)
+
+
+def share_memory(share: int | None) -> None:
+    """Let this process, one of several workers, use so many bytes; None for all that is available."""
+    global _share  # noqa: PLW0603 - one share per process
+    _share = share
 
 
 def check_memory(needed: float, what: str, remedy: str) -> None:
@@ -25,7 +33,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     if available is not None and needed > available:
         raise ParameterError(
             f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; "
-            f"reduce memory with {remedy}"
+            f"reduce memory with {remedy}{'' if _share is None else ' or fewer workers'}"
         )
 
 

@@ -275,13 +275,15 @@ def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: 
     return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
 
 
-def check_stream_memory(frames: FrameFormat, parameters: SubtractorParameters) -> None:
-    """Raise ParameterError if a stream of such frames needs more memory than available."""
-    needed, available = stream_memory(frames, parameters), memory.available_memory()
+def check_stream_memory(frames: FrameFormat, parameters: SubtractorParameters, beside: int = 0) -> None:
+    """Raise ParameterError if a stream of such frames, and `beside` bytes, need more memory than available."""
+    needed, available = stream_memory(frames, parameters) + beside, memory.available_memory()
     if available is None or needed <= available:
         return
     tried = (step * _LEAST_SCALE for step in range(round(scale_of(frames, parameters) / _LEAST_SCALE) - 1, 0, -1))
-    scale = next((scale for scale in tried if stream_memory(frames, parameters, scale) < 0.8 * available), None)
+    scale = next(
+        (scale for scale in tried if stream_memory(frames, parameters, scale) + beside < 0.8 * available), None
+    )
     height, width = frames.shape[:2]
     remedy = "smaller frames" if scale is None else f"--scale {scale:.2g}"
     memory.check_memory(needed, f"a stream of {width}x{height} frames", remedy)

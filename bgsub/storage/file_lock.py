@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -62,16 +63,34 @@ def _acquire(lock: filelock.BaseFileLock) -> None:
                 raise
 
 
-class Claims(ExitStack):
-    """Lock outputs against other runs until the end of the block, by a hidden lock file beside each."""
+def check_links(target: Path, results: Path) -> None:
+    """Raise SinkError if links inside a folder of results lead a target out of it, or to a folder of another user."""
+    folder, top = (Path(os.path.abspath(path)) for path in (target if target.is_dir() else target.parent, results))
+    real, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(top))
+    if not folder.is_relative_to(top) or real == inside / folder.relative_to(top):
+        return
+    if not real.is_relative_to(inside):
+        raise SinkError(f"'{folder}' is a symbolic link to '{real}'; links must stay inside the results folder")
+    if os.name == "posix" and real.exists() and real.stat().st_uid != os.geteuid():
+        raise SinkError(f"'{folder}' is a symbolic link to '{real}', which belongs to another user")
 
-    def __init__(self) -> None:
+
+class Claims(ExitStack):
+    """Lock outputs against other runs until the end of the block, by a hidden lock file beside each.
+
+    Links from the folder of the results, if given, must stay inside.
+    """
+
+    def __init__(self, results: Path | None = None) -> None:
         super().__init__()
+        self._results = results
         self._targets: set[Path] = set()
 
     def take(self, target: Path, refusal: str | None = None) -> None:
-        """Lock an output, once; raise SinkError if another run has it."""
+        """Lock an output, once; raise SinkError if another run has it, or as `check_links`."""
         if target not in self._targets:
+            if self._results is not None:
+                check_links(target, self._results)
             text = refusal or f"the output '{target}' is being written by another run"
             self.enter_context(hold(target.with_name(f".{target.name}.lock"), lambda: text))
             self._targets.add(target)

@@ -5,6 +5,7 @@ The size of files is limited here with RLIMIT_FSIZE, which has the effect of a f
 
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -13,6 +14,8 @@ import threading
 import zipfile
 import zlib
 from contextlib import contextmanager
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,9 +23,12 @@ from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
 from video_fakes import content, write_images, write_video
 
+from bgsub._opencv import cv2
 from bgsub.cli import invoke
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.workers import raise_file_limit
+from bgsub.video._pyav import av
+from bgsub.video.sources.image_header import announced_size, is_possible
 
 resource = pytest.importorskip("resource", reason="limits exist on Unix only")
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
@@ -180,7 +186,7 @@ def test_a_batch_raises_the_limit_of_open_files(monkeypatch):
 @pytest.fixture
 def little_memory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 << 30)
+    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 1 << 28)
     return tmp_path
 
 
@@ -203,11 +209,70 @@ def npz(path, shape):
         member.write(bytes(1 << 20))
 
 
+def large_images(side, most):
+    """Yield names and contents of images of a few bytes whose headers announce a square, of `most` for WebP."""
+    picture = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+
+    def encoded(ending, *options):
+        return bytearray(cv2.imencode(ending, picture, options)[1].tobytes())
+
+    for name, options in {"baseline": (), "progressive": (cv2.IMWRITE_JPEG_PROGRESSIVE, 1)}.items():
+        jpeg = encoded(".jpg", *options)
+        begin = max(jpeg.find(b"\xff\xc0"), jpeg.find(b"\xff\xc2"))
+        jpeg[begin + 5 : begin + 9] = struct.pack(">HH", side, side)
+        yield f"{name}.jpg", jpeg
+        yield f"{name}-padded.jpg", jpeg[:2] + b"\x11\xff\x00\x22\xff\xff" + jpeg[2:]
+    bmp = encoded(".bmp")
+    bmp[18:26] = struct.pack("<ii", side, -side)
+    yield "turned.bmp", bmp
+    yield "screen.gif", b"GIF89a" + struct.pack("<HHBBB", side, side, 0xF0, 0, 0) + bytes(6)
+    for order, is_tiled, is_big in product("<>", (False, True), (False, True)):
+        sizes = {322: 4, 323: 4, 324: 3, 325: 3} if is_tiled else {273: 3, 278: 4, 279: 3}
+        kinds = {256: 4, 257: 4, 258: 3, 259: 3, 262: 3, 277: 3, **sizes}
+        values = {256: side, 257: side, 258: 8, 259: 5, 262: 1, 278: side, 322: side, 323: side}
+        entry, width = (f"{order}HHQ", 8) if is_big else (f"{order}HHI", 4)
+        head = struct.pack(f"{order}HHHQQ", 43, 8, 0, 16, len(kinds)) if is_big else None
+        tiff = (b"II" if order == "<" else b"MM") + (head or struct.pack(f"{order}HIH", 42, 8, len(kinds)))
+        for tag, kind in kinds.items():
+            value = struct.pack(order + ("I" if kind == 4 else "H"), values.get(tag, 1))
+            tiff += struct.pack(entry, tag, kind, 1) + value.ljust(width, b"\0")
+        yield f"{'lm'[order == '>']}{'st'[is_tiled]}{'cb'[is_big]}.tif", tiff + bytes(64)
+    lossy, lossless = (encoded(".webp", cv2.IMWRITE_WEBP_QUALITY, quality) for quality in (60, 101))
+    lossy[26:30] = struct.pack("<HH", most, most)
+    lossless[21:25] = struct.pack("<I", 1 << 28 | most - 1 << 14 | most - 1)
+    canvas = b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<II", 10, 16)
+    yield from {"lossy.webp": lossy, "lossless.webp": lossless, "bare.webp": lossless[20:]}.items()
+    yield "canvas.webp", canvas + 2 * (most - 1).to_bytes(3, "little")
+
+
+def large_video(path, side, small=0, announced=None):
+    """Write a video of PNG pictures in a square, after some small ones, of any size in its header."""
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("png", rate=25)
+        stream.width = stream.height = announced or side
+        stream.pix_fmt = "rgb24"
+        png(path.with_suffix(".small"), 64, 64, rows=64)
+        png(path.with_suffix(".large"), side, side, rows=side)
+        names = [".small"] * small + [".large"] * 2
+        for number, name in enumerate(names):
+            packet = av.Packet(path.with_suffix(name).read_bytes())
+            packet.stream, packet.pts, packet.dts, packet.is_keyframe = stream, number, number, True
+            packet.time_base = Fraction(1, 25)
+            file.mux(packet)
+
+
 def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score):
     png(little_memory / "wide.png", 60000, 60000)
     png(little_memory / "deep.png", 30000, 30000, depth=16)
     png(little_memory / "grey.png", 100_000, 100_000, colour=0)
-    commands = [[command, f"{name}.png"] for command in ("run", "decompose") for name in ("wide", "deep", "grey")]
+    names = ["wide.png", "deep.png", "grey.png"]
+    for name, data in large_images(30_000, 16_383):
+        (little_memory / name).write_bytes(data)
+        names.append(name)
+    for name in ("a.avi", "b.mov"):
+        large_video(little_memory / name, 4200)
+        names.append(name)
+    commands = [[command, name] for command in ("run", "decompose") for name in names]
     commands += [["live", "wide.png", "--no-window"]]
     for name, shape in (("tall", (10**9, 100)), ("flat", (100, 10**10)), ("cube", (5000, 5000, 5000))):
         npz(little_memory / f"{name}.npz", shape)
@@ -217,10 +282,24 @@ def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score)
         for words in commands:
             code = invoke([*words, "-o", "out"])
             out, err = capsys.readouterr()
-            is_clear = (code, out, err.count("\n")) == (2, "", 1) and " of memory, 4.3 GB are available" in err
-            yield (words, err), is_clear
+            is_clear = (code, out, err.count("\n")) == (2, "", 1) and " of memory, 268 MB are available" in err
+            yield (words, err), is_clear and f"'{words[1]}'" in err
 
     score("header that announces more than the memory", outcomes())
+
+
+def test_large_pictures_in_a_video_are_not_decoded(little_memory, capsys, score):
+    """The header announces small ones."""
+
+    def outcomes():
+        for name, small in (("first.avi", 0), ("first.mov", 0), ("late.avi", 10)):
+            large_video(little_memory / name, 4200, small, announced=64)
+            code = invoke(["run", name, "-o", "out", "--overwrite", *RUN])
+            err = capsys.readouterr().err
+            is_clear = code in (1, 2) and err.count("\n") == 1 and name in err
+            yield (name, code, err), is_clear and "4200" not in err
+
+    score("large pictures in a video of small ones", outcomes())
 
 
 @needs_linux
@@ -245,3 +324,46 @@ def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
             yield (words, error), status == 1 and is_clear
 
     score("refused memory", outcomes())
+
+
+def test_queues_and_outputs_count_before_the_start(little_memory, capsys):
+    write_video(little_memory / "video.avi", np.zeros((2, 1080, 1920, 3), np.uint8), codec="MJPG")
+    needed = []
+    for save in ("mask.npz", "panel.mp4"):
+        assert invoke(["run", "video.avi", "-o", "out", "--save", save, *RUN]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        needed.append(int(re.search(r"a stream of 1920x1080 frames needs about (\d+) MB", error)[1]))
+    assert 300 < needed[0] < needed[1] < 900
+
+
+def test_workers_of_a_batch_share_the_memory(little_memory, capsys, monkeypatch):
+    for name in ("a.avi", "b.avi"):
+        write_video(little_memory / name, np.zeros((2, 1080, 1920, 3), np.uint8), codec="MJPG")
+    monkeypatch.setattr("bgsub.jobs.batch.workers.available_memory", lambda: 6 << 27)
+    words = ["batch", "a.avi", "b.avi", "-o", "out", "--save", "mask.npz", "--retries", "0", *RUN]
+    assert invoke([*words, "--workers", "2"]) == 1
+    assert (
+        capsys.readouterr().err.count("403 MB are available; reduce memory with smaller frames or fewer workers") == 2
+    )
+    assert invoke([*words, "--workers", "1"]) == 0
+
+
+def test_damaged_headers_of_images_are_no_errors(tries, score):
+    headers = dict(large_images(30_000, 16_383))
+    names = list(headers)
+
+    def outcomes():
+        for seed in range(tries(3000, 100_000)):
+            rng, name = np.random.default_rng(seed), names[seed % len(names)]
+            data = bytearray(headers[name])
+            for place in rng.integers(len(data), size=rng.integers(1, 8)):
+                data[place] = rng.integers(256)
+            data = bytes(data[: rng.integers(len(data) + 1)] if seed % 3 == 0 else data)
+            try:
+                announced_size(data), is_possible(data)
+                yield (name, seed), True
+            except Exception as error:
+                yield (name, seed, error), False
+
+    score("damaged header of an image", outcomes())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
@@ -12,12 +14,13 @@ import click
 import numpy as np
 import pytest
 from batch_fakes import FakeWorkers, run
-from video_fakes import write_images, write_video
+from video_fakes import content, write_images, write_video
 
 from bgsub.cli import invoke, program
 from bgsub.cli.settings import long_names
-from bgsub.errors import OutputError, SinkError
+from bgsub.errors import OutputError, SinkError, StoppedError
 from bgsub.jobs.batch.task import do_task
+from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.storage.durable_io import GrowingFile, partial_name, playable_name
@@ -120,6 +123,59 @@ def test_links_in_place_of_outputs_are_not_followed(folder, score, resume):
         Path("out", name).symlink_to(victim)
     run_job(job)
     score("links in place of outputs", [(name, path.read_text() == "precious") for name, path in victims.items()])
+
+
+LINKED = {  # the link, its kind of job and the options
+    "mask": {"save": ("mask.png",)},
+    ".resume": {"resume": True},
+    "today": {"name": "today/{view}"},
+    "deep/er": {"name": "deep/er/{view}", "save": ("mask.png",)},
+    "objects": {"event_formats": ("pictures",)},
+    "clips": {"record": Path("out/clips"), "save": ()},
+}
+
+
+@pytest.mark.parametrize("kind", ["outside", "upwards", "inside", "another user"])
+def test_folders_that_are_links_stay_inside_the_results(folder, score, kind):
+    if kind == "another user" and (not hasattr(os, "geteuid") or os.geteuid()):
+        pytest.skip("only root can give folders away")
+    source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
+
+    def outcomes():
+        for name, options in LINKED.items():
+            link, real = Path("out", name), Path("out/real")
+            link.parent.mkdir(parents=True)
+            real.mkdir()
+            away = {"outside": folder.parent / "away", "upwards": Path("sub")}.get(kind, real)
+            link.symlink_to(away.absolute() if kind == "outside" else os.path.relpath(away, link.parent))
+            if kind == "another user":
+                os.chown(real, 65534, 65534)
+            job = Job(str(source), Path("out"), **{"save": ("mask.npz",), "overwrite": True, **options})
+            error = None
+            try:
+                run_job(job)
+            except SinkError as refusal:
+                error = str(refusal)
+            is_refused = error is not None and "is a symbolic link" in error and "\n" not in error
+            yield (name, error), error is None if kind == "inside" else is_refused and not any(away.iterdir())
+            shutil.rmtree("out")
+
+    score(f"links in place of folders, {kind}", outcomes())
+
+
+def test_an_attempt_of_a_batch_that_is_a_link_is_not_continued(folder):
+    source = write_video(folder / "a.avi", np.zeros((12, 32, 48, 3), np.uint8))
+    away = folder.parent / "away"
+    stop = lambda frame, _: frame.index == 5 and signal.raise_signal(signal.SIGINT)  # noqa: E731
+    with pytest.raises(StoppedError):
+        run_job(Job(str(source), away, save=("mask.npz",), resume=True), watch=lambda _: nullcontext(stop))
+    before = content(away)
+    assert saved_frames(away)
+    Path("out").mkdir()
+    Path("out", f".a.attempt-{'0' * 32}").symlink_to(away)
+    fill = lambda source, output: Job(source, output, save=("mask.npz",))  # noqa: E731
+    assert not run(str(source), folder / "out", FakeWorkers(do_task), make_job=fill).failed
+    assert content(away) == before
 
 
 def test_a_link_is_not_continued_as_a_growing_file(tmp_path):

@@ -201,7 +201,8 @@ def new_attempt(target: Path) -> Path:
 
 def unfinished(target: Path) -> Path | None:
     """Return the attempt folder with the latest checkpoint; None without any."""
-    frames = {path: saved_frames(path) for path, kind in _leftovers(target.parent, {target.name}) if kind == "attempt"}
+    attempts = [path for path, kind in _leftovers(target.parent, {target.name}) if kind == "attempt"]
+    frames = {path: saved_frames(path) for path in attempts if not path.is_symlink()}
     best = max(frames, key=lambda path: (frames[path], path), default=None)
     return best if best is not None and frames[best] else None
 

@@ -29,7 +29,7 @@ from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of
 from bgsub.jobs.run import run_job
-from bgsub.numerics.memory import is_lack_of_memory
+from bgsub.numerics.memory import is_lack_of_memory, share_memory
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import as_sink_error, write_whole
@@ -79,9 +79,13 @@ class _CannotContinue(Exception):
     """The folder of a dead attempt belongs to another job, is damaged, or is in use."""
 
 
-def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False) -> Outcome:
-    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error."""
+def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False, memory: int | None = None) -> Outcome:
+    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error.
+
+    `memory` is the share of the memory in bytes; None for all of it.
+    """
     begin = time.monotonic()
+    share_memory(memory)
     target = task.job.output
     with _collected_warnings() as warnings:
         try:

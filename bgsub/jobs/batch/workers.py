@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
 from bgsub.jobs.interrupts import afterwards
+from bgsub.numerics.memory import available_memory
 
 _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
@@ -39,6 +41,8 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
     def __init__(self, count: int) -> None:
         raise_file_limit(_FILES + count * _FILES_PER_WORKER, f"a batch with {count} workers")
         self._count = count
+        available = available_memory()
+        self._do = partial(do_task, memory=None if available is None else available // count)
         self._processes: set[Any] = set()
         self._last: dict[ProcessPoolExecutor, Future[Any]] = {}  # the newest task of each pool
         try:
@@ -61,10 +65,10 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         """Start a task in an idle process; the result is `BrokenExecutor` if the process dies."""
         idle = next(pool for pool, future in self._last.items() if future.done())
         try:
-            self._last[idle] = future = idle.submit(do_task, task, self._count)
+            self._last[idle] = future = idle.submit(self._do, task, self._count)
         except BrokenExecutor:
             del self._last[idle]
-            future = self._start(do_task, task, self._count)
+            future = self._start(self._do, task, self._count)
         return future
 
     def _start(self, *call: Any) -> Future[Any]:

@@ -6,7 +6,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,8 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
+from bgsub.numerics import memory
+from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import av
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.timecode import Timecode
@@ -34,6 +36,9 @@ _STREAMS = (
 )
 _PICTURES = "bmp_pipe,gif_pipe,image2,j2k_pipe,jpeg_pipe,jpegxl_anim,jpegxl_pipe,png_pipe,tiff_pipe,webp_pipe"
 FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
+
+_WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
+_PER_PIXEL = 16  # bytes of a decoded frame at most
 
 # One packet of these codecs makes one frame. With other codecs, a decoder with threads does not say which frames it
 # lost.
@@ -53,7 +58,9 @@ class Container(AbstractContextManager["Container"]):
     def __init__(self, source: Any, *, threads: bool = True, **options: Any) -> None:
         self.broken = False
         self._lock, self._closed = threading.Lock(), False
-        options.setdefault("options", {"format_whitelist": FORMATS})
+        # FFmpeg decodes the first pictures to find the format. Of a stream with larger ones, the size remains 0.
+        limit = {} if (available := memory.available_memory()) is None else {"max_pixels": str(available // _PER_PIXEL)}
+        options["options"] = {**options.get("options", {"format_whitelist": FORMATS}), **limit}
         # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
         source = str(source.absolute()) if isinstance(source, Path) else source
         self.container = av.open(source, metadata_errors="replace", **options)
@@ -62,6 +69,7 @@ class Container(AbstractContextManager["Container"]):
             self.container.close()
             raise SourceError("no video in it")
         self.stream: Any = stream
+        stream.codec_context.options = limit
         self.one_frame_per_packet = stream.codec_context.codec.canonical_name in _ONE_FRAME_PER_PACKET
         self.threads = threads and self.one_frame_per_packet
         stream.thread_type = "AUTO" if self.threads else "SLICE"
@@ -143,9 +151,24 @@ class Container(AbstractContextManager["Container"]):
 
 
 def open_video(path: Path, threads: bool = True) -> Container:
-    """Return the container of a video file; SourceError if it cannot be read as one."""
+    """Return the container of a video file; SourceError if it is missing, empty or no video.
+
+    ParameterError if its header announces frames that are too large for the memory.
+    """
+    with os_errors_as(SourceError, f"video '{path}' cannot be read"):
+        if not path.is_file():  # opening a pipe or a device may never end
+            raise SourceError(f"no such file: '{path}'")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise SourceError(f"video '{path}' is empty")
     try:
-        return Container(path, threads=threads)
+        container = Container(path, threads=threads)
+        if not container.stream.codec_context.width:
+            with av.open(str(path.absolute()), options=_WITHOUT_DECODERS, metadata_errors="replace") as header:
+                announced = first_video(header).codec_context
+                needed, size = announced.width * announced.height * _PER_PIXEL, f"{announced.width}x{announced.height}"
+            memory.check_memory(needed, f"video '{path}', {size},", "smaller frames")
+        return container
     except (av.error.FFmpegError, OSError, SourceError):
         raise SourceError(f"'{path}' is not a video that can be read, or it is damaged") from None
 
@@ -260,12 +283,15 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
 
 def is_cut(path: Path) -> bool:
     """Return whether bytes are missing at the end of a Matroska file, which FFmpeg does not report; else False."""
-    with path.open("rb") as file:
+    if not path.is_file():  # it was replaced
+        return False
+    with suppress(OSError), path.open("rb") as file:
         if file.read(4) != _EBML:
             return False
         file.seek(_matroska_number(file) or 0, os.SEEK_CUR)
         length = _matroska_number(file) if file.read(4) == _SEGMENT else None
         return length is not None and file.tell() + length > path.stat().st_size
+    return False
 
 
 def _matroska_number(file: BinaryIO) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-import struct
+import stat
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.memory import check_memory, is_lack_of_memory
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.sources.base import Frame, FrameSource, number_name, without_alpha
+from bgsub.video.sources.image_header import announced_size, is_possible
 from bgsub.video.timecode import Part
 
 IMAGE_SUFFIXES = frozenset(
@@ -27,6 +28,8 @@ IMAGE_SUFFIXES = frozenset(
 
 _PRINTF = re.compile(r"%(0?)(\d*)d")
 _GLOB = re.compile(r"[*?\[]")
+
+_LARGE = 1 << 24  # bytes; a check of the memory takes as long as reading a small image
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -88,19 +91,28 @@ def _match_printf(pattern: Path) -> list[Path]:
     return [path for path in pattern.parent.iterdir() if name.fullmatch(path.name)]
 
 
+def _check_memory(needed: int, what: str) -> None:
+    if needed > _LARGE:
+        check_memory(needed, what, "a smaller image")
+
+
 def read_image(path: Path) -> np.ndarray:
     """Return the image in a file with its own depth and channels, without alpha.
 
     SourceError if it is damaged or too large for OpenCV, ParameterError if it is too large for the memory.
     """
     with os_errors_as(SourceError, f"image '{path}' cannot be read"):
-        data = np.frombuffer(path.read_bytes(), np.uint8)
-    header = _png_header(data[:_HEAD].tobytes())
-    if header is not None:  # of the common formats, only PNG can compress gigabytes to a megabyte
-        width, height, values, depth = header
-        check_memory(2 * values * (2 if depth == 16 else 1), f"image '{path}', {width}x{height},", "a smaller image")
-        if values * depth // 8 > _MOST_COMPRESSED * data.size or not _has_whole_chunks(data):
-            raise SourceError(f"image '{path}' cannot be decoded")
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):  # reading a pipe or a device may never end
+            raise SourceError(f"image '{path}' is not a regular file")
+        _check_memory(state.st_size, f"image '{path}'")
+        content = path.read_bytes()
+    if (size := announced_size(content)) is not None:
+        width, height, per_pixel = size
+        _check_memory(width * height * per_pixel, f"image '{path}', {width}x{height},")
+    if not is_possible(content):
+        raise SourceError(f"image '{path}' cannot be decoded")
+    data = np.frombuffer(content, np.uint8)
     try:
         with quiet():
             image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
@@ -190,29 +202,6 @@ class ImageSequenceSource(FrameSource):
             yield Frame(index, path.stem, time, image)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
-
-
-def _has_whole_chunks(data: np.ndarray) -> bool:
-    """Return whether the chunks of a PNG end within its data; OpenCV takes memory for what a chunk announces."""
-    begin = len(_PNG)
-    while begin + 4 <= data.size:
-        begin += 12 + int.from_bytes(data[begin : begin + 4].tobytes(), "big")
-    return begin <= data.size
-
-
-_PNG = b"\x89PNG\r\n\x1a\n"
-_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by the type of colour
-
-_HEAD = 26  # bytes, up to the type of colour
-_MOST_COMPRESSED = 1033  # bytes that one byte of a PNG can hold
-
-
-def _png_header(data: bytes) -> tuple[int, int, int, int] | None:
-    """Return width, height, number of values and their bits in the header of a PNG; None for other data."""
-    if not data.startswith(_PNG) or len(data) < _HEAD or data[12:16] != b"IHDR":
-        return None
-    width, height, depth, colour = struct.unpack(">IIBB", data[16:_HEAD])
-    return width, height, width * height * _CHANNELS.get(colour, 4), depth
 
 
 class ArraySource(FrameSource):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError
-from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.sources.av_container import (
     Container,
     Converter,
@@ -72,11 +71,6 @@ class VideoFileSource(FrameSource):
     ) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
-        if not self.path.is_file():
-            raise SourceError(f"no such file: '{self.path}'")
-        with os_errors_as(SourceError, f"{self.name} cannot be read"), self.path.open("rb") as file:
-            if not file.read(1):
-                raise SourceError(f"{self.name} is empty")
         self._container: Container | None = None
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
