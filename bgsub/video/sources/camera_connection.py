@@ -16,7 +16,8 @@ from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.http_stream import HttpStream
+from bgsub.video.sources.http_stream import HttpStream, RefusedError
+from bgsub.video.sources.rtsp_relay import RtspRelay
 
 logger = logging.getLogger("bgsub")
 
@@ -67,22 +68,32 @@ class LocalCapture:
 class NetworkCapture:
     """A camera, or a video, behind an address."""
 
-    def __init__(self, address: str, open_timeout: float, read_timeout: float) -> None:
+    def __init__(self, address: str, open_timeout: float, read_timeout: float, insecure: bool = False) -> None:
         self._read_timeout = read_timeout
         scheme, _, path = address.partition("?")[0].partition("://")
-        options = dict(_NETWORK_OPTIONS)
-        self._stream = None
+        scheme, options = scheme.lower(), dict(_NETWORK_OPTIONS)
+        self._stream: HttpStream | None = None
+        self._relay: RtspRelay | None = None
         if not path.lower().endswith(_PLAYLISTS):
             options["format_whitelist"] = FORMATS
-            if scheme.lower() in ("http", "https"):
-                self._stream = HttpStream(address, open_timeout)
+            if scheme in ("http", "https"):
+                self._stream = HttpStream(address, open_timeout, insecure)
+        elif scheme == "https" and not insecure:
+            raise RefusedError("FFmpeg does not verify the certificates of a playlist; --insecure opens it")
+        if scheme in ("rtsp", "rtsps"):
+            self._relay = RtspRelay(address, open_timeout, insecure)
+            address = self._relay.address
+            options |= {"rtsp_transport": "tcp"} if scheme == "rtsps" else {}
         try:
             timeout = (open_timeout, read_timeout)
             self._container = Container(self._stream or address, threads=False, options=options, timeout=timeout)
         except BaseException:
-            if self._stream is not None:
-                self._stream.close()
+            self._end_connection()
+            if self._relay is not None and self._relay.refused:
+                raise RefusedError(self._relay.refused) from None
             raise
+        if self._relay is not None:
+            self._relay.is_open = True
         video = self._container.stream
         video.codec_context.thread_count = 1  # each further thread delays H.264 and H.265 by one frame
         self.size = video.codec_context.width, video.codec_context.height
@@ -123,8 +134,12 @@ class NetworkCapture:
     def release(self) -> None:
         """End the connection; may be called more than once."""
         self._container.close()
-        if self._stream is not None:
-            self._stream.close()
+        self._end_connection()
+
+    def _end_connection(self) -> None:
+        for connection in (self._stream, self._relay):
+            if connection is not None:
+                connection.close()
 
 
 Capture = LocalCapture | NetworkCapture
@@ -138,6 +153,7 @@ class Camera:
     name: str  # for messages; without a password
     open_timeout: float  # seconds for a network address to answer, and for its next frame
     read_timeout: float
+    insecure: bool = False  # do not verify certificates
 
     @property
     def local(self) -> bool:
@@ -149,6 +165,8 @@ class Camera:
         begin = time.monotonic()
         try:
             capture = self._open()
+        except RefusedError as error:
+            raise SourceError(f"{self.name} cannot be opened: {error}") from None
         except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
             if self.local:
                 raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
@@ -164,7 +182,7 @@ class Camera:
     def _open(self) -> Capture:
         if isinstance(self.device, int):
             return LocalCapture(self.device)
-        return NetworkCapture(self.device, self.open_timeout, self.read_timeout)
+        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.insecure)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""

@@ -1,0 +1,92 @@
+"""A local port through which FFmpeg reads an RTSP camera.
+
+FFmpeg's RTSP client follows redirects and sends the password of the address there, which no option prevents.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from bgsub.video.sources.http_stream import RefusedError, tls_context
+
+_PORTS = {"rtsp": 554, "rtsps": 322}
+_BLOCK = 1 << 16
+# Any status but 1xx, 2xx, 4xx and 5xx. FFmpeg ignores carriage returns, and reads the first 1023 bytes of a line.
+_LINE = 1100
+_REDIRECT = re.compile(
+    rb"RTSP/[^ \t\n]{0,%d}[ \t]{1,%d}(?![ \t]|[1245]\d\d[ \t\n])(?:[^\n]{4}|[^\n]{0,3}\n)" % (_LINE, _LINE)
+)
+
+
+class RtspRelay:
+    """A connection to an RTSP camera, and the `address` of a local port that passes on its bytes to one client.
+
+    A redirect ends the connection until `is_open` is set; `refused` is the reason. OSError if nobody answers within
+    `timeout` seconds, RefusedError for a certificate that cannot be verified, ValueError for an invalid address.
+    """
+
+    def __init__(self, address: str, timeout: float, insecure: bool) -> None:
+        parts = urlsplit(address)
+        if not parts.hostname:
+            raise ValueError("no host")
+        self.refused, self.is_open, self._timeout = "", False, timeout
+        self._camera = socket.create_connection((parts.hostname, parts.port or _PORTS[parts.scheme]), timeout)
+        try:
+            if parts.scheme == "rtsps":
+                self._camera = tls_context(insecure).wrap_socket(self._camera, server_hostname=parts.hostname)
+            self._door = socket.create_server(("127.0.0.1", 0), backlog=1)
+        except BaseException as error:
+            self._camera.close()
+            raise RefusedError.of(error) or error from None
+        self._door.settimeout(timeout)
+        user, at, _ = parts.netloc.rpartition("@")
+        self.address = parts._replace(
+            scheme="rtsp", netloc=f"{user}{at}127.0.0.1:{self._door.getsockname()[1]}"
+        ).geturl()
+        threading.Thread(target=self._run, name="bgsub-rtsp", daemon=True).start()
+
+    def close(self) -> None:
+        """End the connection, from any thread; may be called more than once."""
+        with suppress(OSError):
+            socket.socket.shutdown(self._camera, socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        with suppress(OSError), self._camera:
+            with self._door:
+                client, _ = self._door.accept()
+            with client:
+                client.settimeout(None)
+                self._pass_on(client, self._camera)
+
+    def _pass_on(self, client: socket.socket, camera: socket.socket) -> None:
+        """Pass on the bytes in both directions until a side ends the connection, or the camera redirects."""
+        ready, seen = selectors.DefaultSelector(), b""
+        for side in (client, camera):
+            ready.register(side, selectors.EVENT_READ)
+        camera.settimeout(0)  # a message of TLS may be without data
+        with ready:
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is client:
+                        data = client.recv(_BLOCK)
+                        camera.settimeout(self._timeout)
+                        camera.sendall(data)
+                        camera.settimeout(0)
+                    else:
+                        try:
+                            data = camera.recv(_BLOCK)
+                        except ssl.SSLWantReadError:
+                            continue
+                        seen = b"" if self.is_open else seen[-2 * _LINE :] + data.replace(b"\r", b"")
+                        if _REDIRECT.search(seen):
+                            self.refused = "it redirects to another address, which is not followed"
+                            return
+                        client.sendall(data)
+                    if not data:
+                        return
