@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import socket
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -45,9 +46,10 @@ class HttpCamera(http.server.ThreadingHTTPServer):
     """Sends pictures, or what `answer` returns for a path: a status and the fields of the header; see `RtspCamera`."""
 
     daemon_threads = False
+    host = "127.0.0.1"
 
     def __init__(self, ask="", answer=None):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__((self.host, 0), _Handler)
         self.ask, self.answer, self.requests, self.secrets = ask, answer, [], []
         self.port = self.server_address[1]
 
@@ -235,6 +237,32 @@ def test_redirects_over_rtsp_are_not_followed(video, method, tries, score):
         score(f"redirect over rtsp at {method}", outcomes())
         server.answer = lambda _: None
         assert error_of(f"rtsp://me:secret@127.0.0.1:{server.port}/x") == ""
+
+
+def test_passwords_of_ipv6_addresses(video, score):
+    class Http6(HttpCamera):
+        host, address_family = "::1", socket.AF_INET6
+
+    class Rtsp6(RtspCamera):
+        host, address_family = "::1", socket.AF_INET6
+
+    with cameras(Http6(BASIC), Rtsp6(video, BASIC), HttpCamera(BASIC), RtspCamera(video, BASIC)) as servers:
+        http6, rtsp6, http4, rtsp4 = servers
+
+        def outcomes():
+            for server, other in ((http6, http4), (rtsp6, rtsp4)):
+                scheme = "http" if server is http6 else "rtsp"
+                address = f"{scheme}://me:secret@[::1]:{server.port}/x"
+                yield address, error_of(address) == "" and server.secrets
+                place = f"{scheme}://127.0.0.1:{other.port}/x"
+                server.answer = (
+                    (lambda _, place=place: (302, {"Location": place}))
+                    if server is http6
+                    else (lambda _, place=place: f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode())
+                )
+                yield address, "redirects" in error_of(address) and not other.requests
+
+        score("IPv6 address with a password", outcomes())
 
 
 def test_a_settings_file_of_the_folder_cannot_switch_the_check_off(tmp_path, monkeypatch, capsys, score):

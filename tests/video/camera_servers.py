@@ -7,7 +7,7 @@ import re
 import socketserver
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,19 +31,23 @@ def add_tls(server: socketserver.BaseServer) -> None:
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 
 
+Answer = Callable[[str], bytes | Iterator[bytes] | None]
+
+
 class RtspCamera(socketserver.ThreadingTCPServer):
     """Sends a video, the bytes of MPEG-TS, again and again.
 
-    `ask` is the challenge for the password "secret" of "me". `answer` may return the bytes of another answer to a
-    request, None for the usual one; its first bytes are sent in 40 pieces of `piece` bytes. `requests` are the methods
-    of all requests, `secrets` their passwords.
+    `ask` is the challenge for the password "secret" of "me". `answer` may return another answer to a request, None for
+    the usual one: an iterator, or bytes of which the first are sent in 40 pieces of `piece` bytes. `requests` are the
+    methods of all requests, `secrets` their passwords.
     """
 
     daemon_threads = False
     piece = 1 << 16
+    host = "127.0.0.1"
 
-    def __init__(self, video: bytes, ask: str = "", answer: Callable[[str], bytes | None] = lambda _: None) -> None:
-        super().__init__(("127.0.0.1", 0), _RtspHandler)
+    def __init__(self, video: bytes, ask: str = "", answer: Answer = lambda _: None) -> None:
+        super().__init__((self.host, 0), _RtspHandler)
         self.video, self.ask, self.answer = video, ask, answer
         self.requests: list[str] = []
         self.secrets: list[str] = []
@@ -78,7 +82,10 @@ class _RtspHandler(socketserver.StreamRequestHandler):
         if secret:
             server.secrets.append(secret[1])
         other = server.answer(method)
-        if other is not None:
+        if isinstance(other, Iterator):
+            for block in other:
+                self.wfile.write(block.replace(b"CSEQ", number))
+        elif other is not None:
             other, begin = other.replace(b"CSEQ", number), 40 * server.piece
             for place in range(0, begin, server.piece):
                 self.wfile.write(other[place : place + server.piece])

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from bgsub.video.sources.camera_address import without_password
 
-_MOST_BYTES = 64 << 20  # for one frame
+MOST_BYTES = 64 << 20  # for one frame
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # characters that are not quoted in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
@@ -64,7 +64,7 @@ class HttpStream(io.BufferedIOBase):
 
     def renew(self, timeout: float) -> None:
         """Start the limits of time and bytes again, for the next frame."""
-        self._left, self._end = _MOST_BYTES, time.monotonic() + timeout
+        self._left, self._end = MOST_BYTES, time.monotonic() + timeout
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end or after an error."""
@@ -98,7 +98,7 @@ class HttpStream(io.BufferedIOBase):
         """Read from the network within the limits of time and bytes."""
         seconds = self._end - time.monotonic()
         if self._left <= 0:
-            self.excess = f"more than {_MOST_BYTES >> 20} MB for one frame"
+            self.excess = f"more than {MOST_BYTES >> 20} MB for one frame"
         if self._left <= 0 or seconds <= 0:
             raise TimeoutError("the camera takes too long")
         connection.settimeout(seconds)

@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from bgsub.video.sources.http_stream import RefusedError, tls_context
+from bgsub.video.sources.http_stream import MOST_BYTES, RefusedError, tls_context
 
 _PORTS = {"rtsp": 554, "rtsps": 322}
 _BLOCK = 1 << 16
@@ -27,15 +27,20 @@ _REDIRECT = re.compile(
 class RtspRelay:
     """A connection to an RTSP camera, and the `address` of a local port that passes on its bytes to one client.
 
-    A redirect ends the connection until `is_open` is set; `refused` is the reason. OSError if nobody answers within
-    `timeout` seconds, RefusedError for a certificate that cannot be verified, ValueError for an invalid address.
+    A redirect ends the connection until `is_open` is set; then `refused` is the reason. So do too many bytes without
+    `renew`, as for `HttpStream`. OSError if nobody answers within `timeout` seconds, RefusedError for a certificate
+    that cannot be verified, ValueError for an invalid address.
     """
+
+    has_end = False
 
     def __init__(self, address: str, timeout: float, insecure: bool) -> None:
         parts = urlsplit(address)
         if not parts.hostname:
             raise ValueError("no host")
-        self.refused, self.is_open, self._timeout = "", False, timeout
+        self.refused = self.excess = ""
+        self.is_open, self._timeout = False, timeout
+        self.renew(timeout)
         self._camera = socket.create_connection((parts.hostname, parts.port or _PORTS[parts.scheme]), timeout)
         try:
             if parts.scheme == "rtsps":
@@ -50,6 +55,10 @@ class RtspRelay:
             scheme="rtsp", netloc=f"{user}{at}127.0.0.1:{self._door.getsockname()[1]}"
         ).geturl()
         threading.Thread(target=self._run, name="bgsub-rtsp", daemon=True).start()
+
+    def renew(self, _timeout: float) -> None:
+        """Start the limit of bytes again, for the next frame."""
+        self._left = MOST_BYTES
 
     def close(self) -> None:
         """End the connection, from any thread; may be called more than once."""
@@ -84,8 +93,12 @@ class RtspRelay:
                         except ssl.SSLWantReadError:
                             continue
                         seen = b"" if self.is_open else seen[-2 * _LINE :] + data.replace(b"\r", b"")
+                        self._left -= len(data)
                         if _REDIRECT.search(seen):
                             self.refused = "it redirects to another address, which is not followed"
+                        elif self._left < 0:
+                            self.excess = f"more than {MOST_BYTES >> 20} MB for one frame"
+                        if self.refused or self.excess:
                             return
                         client.sendall(data)
                     if not data:
