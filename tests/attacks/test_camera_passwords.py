@@ -209,6 +209,7 @@ def redirects(other):
     rest = f"\r\nCSEQ\r\nLocation: rtsp://localhost:{other.port}/x\r\n\r\n".encode()
     codes = [b"300 M", b"301 M", b"302 F", b"303 S", b"304 N", b"305 U", b"307 T", b"308 P", b"399 X"]
     odd = [b"+302 F", b"0302 F", b"00302 F", b"302", b"302\r", b"3\r02 F", b" 302 F", b"\t302 F", b"302.5", b"302F"]
+    odd += [b"4294967598 F", b"-4294966994 F", b"\v302 F", b"\f302 F", b"0" * 60 + b"3021 F"]
     heads = [b"RTSP/1.0 " + code for code in (*codes, *odd)]
     heads += [b"RTSP/" + word + b" 302 F" for word in (b"", b"2.0", b"x" * 900, b"\r1.0")]
     heads += [b"RT\rSP/1.0 302 F", b" RTSP/1.0 302 F", b"\r\n\r\nRTSP/1.0 302 F", b"RTSP/1.0" + b" " * 1000 + b"302 F"]

@@ -17,7 +17,7 @@ CERTIFICATE = Path(__file__).with_name("localhost.pem")
 
 BASIC = 'Basic realm="door"'
 ME = "Basic " + base64.b64encode(b"me:secret").decode()
-_SDP = b"v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:v\r\n"
+_SDP = b"v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=RTSP/RTP stream\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:v\r\n"
 _REST = {
     "DESCRIBE": b"Content-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s" % (len(_SDP), _SDP),
     "SETUP": b"Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\nSession: 1\r\n\r\n",

@@ -17,11 +17,9 @@ from bgsub.video.sources.http_stream import MOST_BYTES, RefusedError, tls_contex
 
 _PORTS = {"rtsp": 554, "rtsps": 322}
 _BLOCK = 1 << 16
-# Any status but 1xx, 2xx, 4xx and 5xx. FFmpeg ignores carriage returns, and reads the first 1023 bytes of a line.
-_LINE = 1100
-_REDIRECT = re.compile(
-    rb"RTSP/[^ \t\n]{0,%d}[ \t]{1,%d}(?![ \t]|[1245]\d\d[ \t\n])(?:[^\n]{4}|[^\n]{0,3}\n)" % (_LINE, _LINE)
-)
+# A status that FFmpeg reads as 3xx: it takes signs, leading zeros and an overflow, and ignores carriage returns.
+_REDIRECT = re.compile(rb"RTSP/(?:(?!RTSP/)[^ \t\n])*[ \t]+[\v\f]*(?:[+-]|0\d|3\d\d|\d{10})")
+_STATUS_LINE = 2048  # bytes; FFmpeg reads the first 1023 of a line
 
 
 class RtspRelay:
@@ -92,7 +90,7 @@ class RtspRelay:
                             data = camera.recv(_BLOCK)
                         except ssl.SSLWantReadError:
                             continue
-                        seen = b"" if self.is_open else seen[-2 * _LINE :] + data.replace(b"\r", b"")
+                        seen = b"" if self.is_open else seen[-_STATUS_LINE:] + data.replace(b"\r", b"")
                         self._left -= len(data)
                         if _REDIRECT.search(seen):
                             self.refused = "it redirects to another address, which is not followed"
