@@ -26,6 +26,7 @@ from bgsub.cli.options import (
     combine,
     duration_option,
     flag,
+    insecure_option,
     on_error_option,
     option,
     output_option,
@@ -120,6 +121,7 @@ _screen_options = combine(
 @duration_option()
 @rate_option
 @reconnect_option
+@insecure_option
 @on_error_option
 @model_option
 @save_model_option
@@ -172,14 +174,17 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
 @_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
 @_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random in the network]")
 @start_option
+@insecure_option
 @region_options
-def regions(*, source: str, serve: tuple[str, int] | None, token: str | None, start: str | None, **texts: Any) -> None:
+def regions(
+    *, source: str, serve: tuple[str, int] | None, token: str | None, start: str | None, insecure: bool, **texts: Any
+) -> None:
     """Draw regions of interest, ignored and privacy regions on a picture of VIDEO, in a browser.
 
     They are saved in bgsub-regions.toml in the current folder, which the other commands use there.
     """
     host, port = serve or ("127.0.0.1", 0)
-    job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"])
+    job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"], insecure=insecure)
     page, store = {"host": host, "port": port, "token": token}, _regions(click.get_current_context(), texts)
     with sessions.LiveSession([job], window=False, view="input", page=page, regions=store, runner=_hold) as session:
         assert session.server is not None

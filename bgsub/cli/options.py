@@ -249,6 +249,12 @@ reconnect_option = seconds(
     help="Keep trying to open a camera that is lost or missing for this long; 0 is not at all, inf without end.  "
     "[default: inf for lost network cameras, else 0]",
 )
+insecure_option = flag(
+    "--insecure",
+    group=INPUT,
+    help="Do not verify the certificates of cameras (https, rtsps), for cameras with certificates of their own. "
+    "Others on the network can then read the password of the address.",
+)
 on_error_option = _of_input(
     "--on-error",
     type=click.Choice(["stop", "skip"]),

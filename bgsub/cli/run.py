@@ -17,6 +17,7 @@ from bgsub.cli.options import (
     claimed,
     combine,
     flag,
+    insecure_option,
     on_error_option,
     online_option,
     option,
@@ -59,6 +60,7 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
         motion_options,
         max_events_option,
         reconnect_option,
+        insecure_option,
         save_model_option,
         flag(
             "--resume",
@@ -156,6 +158,7 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
 @snapshots_option
 @source_options
 @region_options
+@insecure_option
 @on_error_option
 @rate_option
 @model_option

@@ -189,6 +189,7 @@ _LIMITS: dict[str, _Reason] = {
     "webhook": _never("sends events to an address"),
     "scheduler": _never("has other machines do the work"),
     "token": _never("gives access to the page"),
+    "insecure": _never("skips the verification of cameras"),
     "overwrite": _never("replaces results"),
     "serve": _on_loopback,
     **dict.fromkeys(_PATHS.split(), _in_folder),

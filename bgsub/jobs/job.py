@@ -65,6 +65,8 @@ class Job:
         Folder of a picture of each event, see `bgsub.events.NotificationSink`.
     reconnect : float, optional
         Seconds for which to try to reopen a lost camera, see `CameraSource`.
+    insecure : bool
+        Whether to skip the verification of certificates of cameras, see `CameraSource`.
     on_error : {"stop", "skip"}, optional
         How to treat a frame that cannot be read, see `open_source`.
     fps : float, optional
@@ -114,6 +116,7 @@ class Job:
     webhook: tuple[str, ...] = ()
     snapshots: Path | None = None
     reconnect: float | None = None
+    insecure: bool = False
     on_error: str | None = None
     fps: float | None = None
     model: Path | None = None

@@ -32,7 +32,7 @@ from bgsub.video.sources.images import is_image
 logger = logging.getLogger("bgsub")
 
 # Fields that do not change the outputs, or that are compared in another way.
-_OTHER_FIELDS = {"source", "output", "parameters", "resume", "overwrite", "checkpoint_seconds"}
+_OTHER_FIELDS = {"source", "output", "parameters", "insecure", "resume", "overwrite", "checkpoint_seconds"}
 
 Sizes = dict[str, int]
 

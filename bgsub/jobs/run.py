@@ -121,7 +121,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
 
 def open_options(job: Job) -> dict[str, Any]:
     """Return the arguments of `open_source` for the source of a job."""
-    names = ("on_error", "fps", "start", "end", "duration", "every", "reconnect")
+    names = ("on_error", "fps", "start", "end", "duration", "every", "reconnect", "insecure")
     return {name: getattr(job, name) for name in names}
 
 

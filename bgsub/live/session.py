@@ -37,7 +37,7 @@ from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.camera_address import file_name, without_password
+from bgsub.video.sources.camera_address import file_name, insecure_mark, without_password
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipes import PipeSource, is_pipe
 from bgsub.video.sources.selection import SelectedSource
@@ -271,7 +271,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
 def _name(camera: Job) -> str:
     """Return the name of a camera in its window and on the page."""
     source = str(camera.source)
-    return f"camera {source}" if source.isdigit() else without_password(source)
+    return f"camera {source}" if source.isdigit() else without_password(source) + insecure_mark(source, camera.insecure)
 
 
 def _check(cameras: Sequence[Job]) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import resource
 import struct
 import zipfile
 from functools import cache
@@ -20,6 +21,7 @@ from bgsub.errors import BgsubError
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.synthetic import scene
+from bgsub.video import open_source
 
 COUNT = 12  # frames of the videos
 CONFIG = '[run]\nthreshold = 0.1\nrank = 2\nroi = ["left=0,0,40,64"]\n\n[batch]\nworkers = 1\n'
@@ -223,6 +225,72 @@ def crafted_models(model, folder):
 
 
 # -- other files
+
+CODECS = {
+    **{"mjpeg.avi": "yuvj420p", "mpeg4.avi": "yuv420p", "ffv1.avi": "bgr0", "rawvideo.avi": "bgr24"},
+    **{"mpeg4.mp4": "yuv420p", "libx264.mp4": "yuv420p", "libx265.mp4": "yuv420p", "libx264.mkv": "yuv420p"},
+    **{"ffv1.mkv": "bgr0", "mpeg4.mkv": "yuv420p", "mjpeg.mov": "yuvj420p", "prores_ks.mov": "yuv422p10le"},
+    **{"qtrle.mov": "rgb24", "libvpx.webm": "yuv420p", "libvpx-vp9.webm": "yuv420p", "gif.gif": "rgb8"},
+    **{
+        "wrapped_avframe.y4m": "yuv420p",
+        "mpeg2video.ts": "yuv420p",
+        "libx264.ts": "yuv420p",
+        "libx264.h264": "yuv420p",
+    },
+    **{"mpeg2video.mpg": "yuv420p", "flv.flv": "yuv420p", "wmv2.wmv": "yuv420p", "mpeg2video.mxf": "yuv420p"},
+    **{
+        "ffv1.nut": "bgr0",
+        "libvpx.ivf": "yuv420p",
+        "flv.swf": "yuv420p",
+        "apng.apng": "rgb24",
+        "libvpx.ogv": "yuv420p",
+    },
+}  # of small videos: codec, container, pixels
+IMAGES = ("png", "jpg", "tiff", "webp", "bmp", "jp2", "ppm", "hdr", "ras", "sr")
+
+
+def pictures_and_videos(folder):
+    """Return the contents of a file of each format by name."""
+    for name, pixels in CODECS.items():
+        codec = name.partition(".")[0]
+        if codec in av.codecs_available:
+            _video(folder / name, codec, pixels)
+    for ending in IMAGES:
+        cv2.imwrite(str(folder / f"a.{ending}"), frames()[0].astype(np.float32 if ending == "hdr" else np.uint8))
+        cv2.imwrite(str(folder / f"deep.{ending}"), frames()[0].astype(np.uint16) * 257)
+    np.save(folder / "a.npy", frames()[:3])
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.stat().st_size}
+
+
+def with_lies(content, rng):
+    """Replace numbers of a file content, most of them near its begin, by extreme ones."""
+    data = bytearray(content)
+    for _ in range(rng.integers(1, 6)):
+        width = 1 << int(rng.integers(4))
+        place = int(rng.integers(max(min(len(data), rng.choice([600, len(data)])) - width, 1)))
+        number = [0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1][rng.integers(11)]
+        order = "big" if rng.integers(2) else "little"
+        data[place : place + width] = (number & ((1 << 8 * width) - 1)).to_bytes(width, order)
+    return bytes(data)
+
+
+def spliced(content, other, rng):
+    """Put a part of another file into a file content, or in place of its end."""
+    place, begin = rng.integers(len(content)), rng.integers(len(other))
+    return content[:place] + other[begin:] + content[place:] * int(rng.integers(2))
+
+
+def read_source(path, on_error):
+    """Return 0 if a file is read to its end, 2 if it is refused; with at most 1.5 GB of addresses."""
+    size = int(Path("/proc/self/status").read_text().partition("VmSize:")[2].split()[0]) * 1000
+    resource.setrlimit(resource.RLIMIT_AS, (size + 1_500_000_000, resource.RLIM_INFINITY))
+    try:
+        with open_source(path, on_error=on_error) as source:
+            for _ in source.alike(source):
+                pass
+    except BgsubError as error:
+        return 2 if "\n" not in str(error) else 3
+    return 0
 
 
 def damaged(content, rng):

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import re
 import shutil
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
@@ -135,6 +136,44 @@ def test_damaged_inputs_end_in_one_line(process, tmp_path, tries, score):
             yield (seed, name, outcome), outcome.is_clean
 
     score("damaged input", outcomes())
+
+
+def test_damaged_pictures_and_videos_are_read_or_refused(tmp_path, tries, score):
+    files, codes = file_kit.pictures_and_videos(tmp_path), set()
+    contents = list(files.values())
+
+    def outcomes():
+        with IsolatedProcess() as process:  # its memory stays limited
+            for name, content in files.items():
+                for seed in range(tries(8, 500)):
+                    rng = np.random.default_rng(seed)
+                    other = contents[rng.integers(len(contents))]
+                    changed = (
+                        content[: rng.integers(len(content))],
+                        file_kit.damaged(content, rng),
+                        file_kit.with_lies(content, rng),
+                        file_kit.spliced(content, other, rng),
+                    )[seed % 4]
+                    (tmp_path / name).write_bytes(changed)
+                    outcome = process.call(file_kit.read_source, str(tmp_path / name), ["stop", "skip"][seed // 4 % 2])
+                    codes.add(outcome.code)
+                    yield (name, seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
+
+    score("damaged picture or video", outcomes())
+    assert {0, 2} <= codes
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_crafted_videos_are_read_or_refused(tmp_path, on_error):
+    """A length of 2^56 in the header of Matroska, and a colour space that FFmpeg does not know."""
+    files = file_kit.pictures_and_videos(tmp_path)
+    mkv, mov = files["mpeg4.mkv"], files["prores_ks.mov"]
+    (tmp_path / "a.mkv").write_bytes(mkv[:4] + b"\1" + b"\xff" * 6 + b"\xfe" + mkv[5:])
+    assert mov.count(b"icpf") == file_kit.COUNT
+    # The frame header begins after the size of the frame and its name; its 17th byte is the matrix.
+    (tmp_path / "a.mov").write_bytes(re.sub(rb"(?s)(icpf.{16}).", lambda found: found[1] + b"\xff", mov))
+    assert file_kit.read_source(str(tmp_path / "a.mkv"), on_error) in (0, 2)
+    assert file_kit.read_source(str(tmp_path / "a.mov"), on_error) == (2 if on_error == "stop" else 0)
 
 
 def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries, score):

@@ -9,12 +9,13 @@ import time
 
 import numpy as np
 import pytest
+from camera_servers import BASIC, RtspCamera
 from live_fakes import free_port
 from serve_camera import milliseconds, read_stamp, stamp
-from video_fakes import wait_first
+from serving import serving
+from video_fakes import wait_first, write_video
 
 from bgsub.video import CameraSource
-from bgsub.video.sources import camera_connection
 
 pytestmark = [
     pytest.mark.slow,
@@ -99,10 +100,16 @@ def test_interrupted_mpeg_over_tcp(port, monkeypatch):
         check(source, 5)
 
 
-def test_rtsp(port, monkeypatch):
-    # ffmpeg can send to an RTSP server only, so that the source becomes the server.
-    monkeypatch.setattr(camera_connection, "_NETWORK_OPTIONS", {"rtsp_flags": "listen", "listen_timeout": "10"})
-    address = f"rtsp://127.0.0.1:{port}/live"
-    push = ("-c:v", "mpeg4", "-f", "rtsp", "-rtsp_transport", "tcp", address)
-    with Sender(*push), CameraSource(address, read_timeout=3, reconnect=False) as source:
-        check(source, 15)
+def test_rtsp(tmp_path):
+    pictures = np.full((25, *SIZE[::-1], 3), 90, np.uint8)
+    for number, picture in enumerate(pictures):
+        stamp(picture, number, milliseconds())
+    video = write_video(tmp_path / "a.ts", pictures, codec="MPG2").read_bytes()
+    with serving(server := RtspCamera(video, BASIC)):
+        address = f"rtsp://me:secret@127.0.0.1:{server.port}/live"
+        with CameraSource(address, read_timeout=3, reconnect=False) as source:
+            assert (source.name, source.size) == (f"stream 'rtsp://127.0.0.1:{server.port}/live'", SIZE)
+            assert (source.live, source.length) == (True, None)
+            frames = [frame for frame, _ in zip(source, range(15), strict=False)]
+    assert np.diff([frame.index for frame in frames]).min() > 0
+    assert len({read_stamp(frame.image)[0] for frame in frames}) > 5

@@ -67,8 +67,8 @@ def test_a_camera_that_was_lost_continues(plug, caplog, frames):
     assert source.reconnections == 1
     assert caplog.messages[:3] == [
         "camera 0 lost: it sends no more frames; trying again in 0.01 s (attempt 1)",
-        "camera 0 lost: no answer; trying again in 0.02 s (attempt 2)",
-        "camera 0 lost: no answer; trying again in 0.02 s (attempt 3)",
+        "camera 0 lost: cannot be opened: it is not there, in use or not permitted; trying again in 0.02 s (attempt 2)",
+        "camera 0 lost: it sends no frame; trying again in 0.02 s (attempt 3)",
     ]
     assert caplog.messages[3].startswith("camera 0 is back after 0.")
     assert caplog.messages[-1] == "camera 0 ended after 12 frames"

@@ -200,12 +200,15 @@ class Converter:
         self._colour = colour
         self._reformatter = av.video.reformatter.VideoReformatter()
 
-    def __call__(self, frame: Any) -> np.ndarray:
-        """Return the pixels of a frame."""
+    def __call__(self, frame: Any) -> np.ndarray | None:
+        """Return the pixels of a frame; None for a colour space that FFmpeg does not know."""
         name = frame.format.name
         is_grey = name.startswith("gray") and not self._colour
         target = "bgr24" if not is_grey else "gray" if name == "gray" else "gray16le"
-        image = self._reformatter.reformat(frame, format=target, interpolation="BICUBIC").to_ndarray()
+        try:
+            image = self._reformatter.reformat(frame, format=target, interpolation="BICUBIC").to_ndarray()
+        except av.error.FFmpegError:
+            return None
         turns = _quarter_turns(frame)
         return cv2.rotate(image, _TURNS[turns]) if turns else image
 
@@ -288,9 +291,10 @@ def is_cut(path: Path) -> bool:
     with suppress(OSError), path.open("rb") as file:
         if file.read(4) != _EBML:
             return False
-        file.seek(_matroska_number(file) or 0, os.SEEK_CUR)
+        size = path.stat().st_size
+        file.seek(min(_matroska_number(file) or 0, size), os.SEEK_CUR)  # no file system takes all numbers
         length = _matroska_number(file) if file.read(4) == _SEGMENT else None
-        return length is not None and file.tell() + length > path.stat().st_size
+        return length is not None and file.tell() + length > size
     return False
 
 

@@ -13,7 +13,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import Channel
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
-from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
+from bgsub.video.sources.camera_address import insecure_mark, is_camera, parse_camera, without_password
 from bgsub.video.sources.camera_connection import Camera, Capture, growing_waits, read_image
 
 # How long `join` waits for a read that is under way: longer than the pause between two frames.
@@ -94,25 +94,25 @@ class Grabber:
             logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
             if self._stopping.wait(wait):
                 return False
-            found = self._try_once()
+            reason = self._try_once()
             if self._stopping.is_set():
                 return False
-            if found:
+            if not reason:
                 self.reconnections += 1
                 logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
                 return True
-            reason = "no answer"
         return False
 
-    def _try_once(self) -> bool:
+    def _try_once(self) -> str:
+        """Connect and pass on one picture; return the reason of a failure, or an empty text."""
         try:
             self._capture = self._camera.connect()
-        except SourceError:
-            return False
+        except SourceError as error:
+            return str(error).removeprefix(f"{self._camera.name} ")
         if self._read_one(self._capture):
-            return True
+            return ""
         self._capture.release()
-        return False
+        return "it sends no frame"
 
 
 __all__ = ["CameraSource", "is_camera"]
@@ -147,6 +147,8 @@ class CameraSource(FrameSource):
         a lost network camera is tried for ever, a lost local camera not at all, and a missing camera once.
     max_wait : float
         Maximum seconds between two attempts.
+    insecure : bool
+        Whether to skip the verification of certificates (``https://``, ``rtsps://``), for cameras that have their own.
 
     Attributes
     ----------
@@ -156,14 +158,16 @@ class CameraSource(FrameSource):
     Raises
     ------
     SourceError
-        If the camera is missing or does not answer, or sends no frame.
+        If the camera is missing or does not answer, or sends no frame; if its certificate cannot be verified, or it
+        redirects to another host.
 
     Notes
     -----
     `close` returns within a second, also while a camera is silent; its thread ends after the timeout.
 
-    Limits for untrusted cameras: 64 MB for a frame over HTTP, redirects only within the same host, 67 million pixels,
-    and playlists only if the address ends with ``.m3u8`` or ``.mpd``. A camera beyond a limit counts as lost.
+    Limits for untrusted cameras: 64 MB for a frame over HTTP, redirects only over HTTP within the same host (with a
+    password, also the same scheme and port), 67 million pixels, and playlists only if the address ends with ``.m3u8``
+    or ``.mpd``; over ``https://`` only with `insecure`. A camera beyond a limit counts as lost.
 
     Examples
     --------
@@ -185,10 +189,13 @@ class CameraSource(FrameSource):
         fps: float | Fraction | None = None,
         reconnect: bool | float | None = None,
         max_wait: float = 30.0,
+        insecure: bool = False,
     ) -> None:
         device = parse_camera(camera)
         local = isinstance(device, int)
-        name = f"camera {device}" if local else f"stream '{without_password(str(device))}'"
+        address = str(device)
+        name = f"stream '{without_password(address)}'{insecure_mark(address, insecure)}"
+        name = f"camera {device}" if local else name
         super().__init__(name, on_error, fps)
         for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout), ("max_wait", max_wait)):
             if not 0 < seconds < 1e6:
@@ -198,7 +205,7 @@ class CameraSource(FrameSource):
         if not self._patience >= 0:
             raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
         self._max_wait = max_wait
-        self._camera = Camera(device, name, open_timeout, read_timeout)
+        self._camera = Camera(device, name, open_timeout, read_timeout, insecure)
         # By default, a wrong address is an error at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None

@@ -29,6 +29,11 @@ def without_password(address: str) -> str:
     return scheme + mark + _SECRET.sub(r"\1***", rest)
 
 
+def insecure_mark(address: str, insecure: bool) -> str:
+    """Return the end of the name of a camera whose certificate is not verified; empty for others."""
+    return " (certificate not verified)" if insecure and address.lower().startswith(("https:", "rtsps:")) else ""
+
+
 def file_name(camera: str) -> str:
     """Return the name of a camera for file names."""
     name = camera.partition("://")[2] or camera

@@ -16,7 +16,8 @@ from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.http_stream import HttpStream
+from bgsub.video.sources.http_stream import HttpStream, RefusedError
+from bgsub.video.sources.rtsp_relay import RtspRelay
 
 logger = logging.getLogger("bgsub")
 
@@ -67,22 +68,32 @@ class LocalCapture:
 class NetworkCapture:
     """A camera, or a video, behind an address."""
 
-    def __init__(self, address: str, open_timeout: float, read_timeout: float) -> None:
+    def __init__(self, address: str, open_timeout: float, read_timeout: float, insecure: bool = False) -> None:
         self._read_timeout = read_timeout
         scheme, _, path = address.partition("?")[0].partition("://")
-        options = dict(_NETWORK_OPTIONS)
-        self._stream = None
+        scheme, options = scheme.lower(), dict(_NETWORK_OPTIONS)
+        source: HttpStream | str = address
+        self._connection: HttpStream | RtspRelay | None = None
         if not path.lower().endswith(_PLAYLISTS):
             options["format_whitelist"] = FORMATS
-            if scheme.lower() in ("http", "https"):
-                self._stream = HttpStream(address, open_timeout)
+            if scheme in ("http", "https"):
+                source = self._connection = HttpStream(address, open_timeout, insecure)
+        elif scheme == "https" and not insecure:
+            raise RefusedError("FFmpeg does not verify the certificates of a playlist; --insecure opens it")
+        if scheme in ("rtsp", "rtsps"):
+            self._connection = relay = RtspRelay(address, open_timeout, insecure)
+            source = relay.address
+            options |= {"rtsp_transport": "tcp"} if scheme == "rtsps" else {}
         try:
             timeout = (open_timeout, read_timeout)
-            self._container = Container(self._stream or address, threads=False, options=options, timeout=timeout)
+            self._container = Container(source, threads=False, options=options, timeout=timeout)
         except BaseException:
-            if self._stream is not None:
-                self._stream.close()
+            self._disconnect()
+            if isinstance(self._connection, RtspRelay) and self._connection.refused:
+                raise RefusedError(self._connection.refused) from None
             raise
+        if isinstance(self._connection, RtspRelay):
+            self._connection.is_open = True
         video = self._container.stream
         video.codec_context.thread_count = 1  # each further thread delays H.264 and H.265 by one frame
         self.size = video.codec_context.width, video.codec_context.height
@@ -90,7 +101,7 @@ class NetworkCapture:
         seconds = self._container.seconds
         self.length = video.frames or (round(seconds * self.fps) or None if seconds and self.fps else None)
         # A recording in MPEG-TS does not say how long it is, only how many bytes; motion JPEG may say anything.
-        is_file = self._stream is not None and self._stream.has_end and self._container.is_file
+        is_file = self._connection is not None and self._connection.has_end and self._container.is_file
         self.live = self.length is None and not is_file
         self._packets = self._container.packets()
         self._frames: list[Any] = []
@@ -100,12 +111,12 @@ class NetworkCapture:
     @property
     def excess(self) -> str:
         """Why the camera was cut off, if it sent too much; otherwise empty."""
-        return self._stream.excess if self._stream is not None else ""
+        return self._connection.excess if self._connection is not None else ""
 
     def read(self) -> tuple[np.ndarray | None, int]:
         """Return the next frame, (h, w, 3) uint8, or None if none came in time; and the undecodable ones before it."""
-        if self._stream is not None:
-            self._stream.renew(self._read_timeout)
+        if self._connection is not None:
+            self._connection.renew(self._read_timeout)
         end, failures = time.monotonic() + self._read_timeout, 0
         while True:
             while not self._frames:
@@ -114,17 +125,21 @@ class NetworkCapture:
                     return None, failures
                 self._frames = self._container.decode(packet)
             frame = self._frames.pop(0)
-            if frame is not None:
+            image = None if frame is None else self._convert(frame)
+            if image is not None:
                 self._begun = True
-                return self._convert(frame), failures
+                return image, failures
             # Before the first keyframe, nothing can be decoded.
             failures += self._begun
 
     def release(self) -> None:
         """End the connection; may be called more than once."""
         self._container.close()
-        if self._stream is not None:
-            self._stream.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
 
 Capture = LocalCapture | NetworkCapture
@@ -138,6 +153,7 @@ class Camera:
     name: str  # for messages; without a password
     open_timeout: float  # seconds for a network address to answer, and for its next frame
     read_timeout: float
+    insecure: bool = False  # do not verify certificates
 
     @property
     def local(self) -> bool:
@@ -149,6 +165,8 @@ class Camera:
         begin = time.monotonic()
         try:
             capture = self._open()
+        except RefusedError as error:
+            raise SourceError(f"{self.name} cannot be opened: {error}") from None
         except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
             if self.local:
                 raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
@@ -164,7 +182,7 @@ class Camera:
     def _open(self) -> Capture:
         if isinstance(self.device, int):
             return LocalCapture(self.device)
-        return NetworkCapture(self.device, self.open_timeout, self.read_timeout)
+        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.insecure)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""

@@ -13,34 +13,58 @@ import time
 import urllib.request
 from functools import partial
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-_MOST_BYTES = 64 << 20  # for one frame
+from bgsub.video.sources.camera_address import without_password
+
+MOST_BYTES = 64 << 20  # for one frame
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # characters that are not quoted in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
+
+
+class RefusedError(OSError):
+    """A camera that answers is not used; the text is the reason."""
+
+    @classmethod
+    def of(cls, error: object) -> RefusedError | None:
+        """Return the error for a certificate that cannot be verified; None for other errors."""
+        if not isinstance(error, ssl.SSLCertVerificationError):
+            return None
+        reason = error.verify_message.rstrip(".")
+        return cls(f"its certificate is not accepted ({reason}); --insecure skips the check")
+
+
+def tls_context(insecure: bool) -> ssl.SSLContext:
+    """Return settings of TLS that verify certificates unless `insecure`."""
+    context = ssl.create_default_context()
+    if insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class HttpStream(io.BufferedIOBase):
     """A file-like object that reads from an http or https address, front to back, without redirects to other hosts.
 
     The answer and all reads must come within `timeout` seconds until `renew` is called. `excess` says why the stream
-    ended if the camera sent too much. OSError if there is no answer.
+    ended if the camera sent too much. OSError if there is no answer, RefusedError for a redirect to another place and
+    for a certificate that cannot be verified, unless `insecure`.
     """
 
-    def __init__(self, address: str, timeout: float) -> None:
+    def __init__(self, address: str, timeout: float, insecure: bool = False) -> None:
         self.excess = ""
         self.renew(timeout)
         parts = urlsplit(address)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=quote(parts.path, _HARMLESS))
         address = urlunsplit(bare._replace(query=quote(parts.query, _HARMLESS), fragment=""))
-        opener = urllib.request.build_opener(_SameHost, *_connecting(self), *_authenticating(parts, address))
+        handlers = [*_connecting(self, insecure), *_authenticating(parts, address)]
+        opener = urllib.request.build_opener(_SameHost(parts.username is not None), *handlers)
         self._answer = self._ask(address, opener)
         self.has_end = self._answer.length is not None  # the header states the number of bytes
 
     def renew(self, timeout: float) -> None:
         """Start the limits of time and bytes again, for the next frame."""
-        self._left, self._end = _MOST_BYTES, time.monotonic() + timeout
+        self._left, self._end = MOST_BYTES, time.monotonic() + timeout
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end or after an error."""
@@ -65,6 +89,8 @@ class HttpStream(io.BufferedIOBase):
         except HTTPError as error:
             error.close()
             raise
+        except URLError as error:
+            raise RefusedError.of(error.reason) or error from None
         except (http.client.HTTPException, ValueError) as error:
             raise OSError(f"no answer of HTTP: {error}") from None
 
@@ -72,7 +98,7 @@ class HttpStream(io.BufferedIOBase):
         """Read from the network within the limits of time and bytes."""
         seconds = self._end - time.monotonic()
         if self._left <= 0:
-            self.excess = f"more than {_MOST_BYTES >> 20} MB for one frame"
+            self.excess = f"more than {MOST_BYTES >> 20} MB for one frame"
         if self._left <= 0 or seconds <= 0:
             raise TimeoutError("the camera takes too long")
         connection.settimeout(seconds)
@@ -107,19 +133,26 @@ class _Response(http.client.HTTPResponse):
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects only within the same host."""
+    """Follows redirects within the same host, but not from https to http; with a password, to the same port only."""
+
+    def __init__(self, has_password: bool) -> None:
+        self._has_password = has_password
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         here, there = urlsplit(req.full_url), urlsplit(newurl)
-        if there.hostname != here.hostname or there.scheme not in ("http", "https"):
-            raise HTTPError(newurl, code, "redirect to another host", headers, fp)
+        is_near = there.hostname == here.hostname and there.scheme in (here.scheme, "https")
+        if not is_near or (self._has_password and _origin(there) != _origin(here)):
+            fp.close()
+            raise RefusedError(f"it redirects to {without_password(newurl)!r}, which is not followed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _connecting(stream: HttpStream) -> list[urllib.request.BaseHandler]:
-    """Return handlers of http and https with the limits of the stream; cameras have self-signed certificates."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+def _origin(parts: Any) -> tuple[str, str, int]:
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
+
+
+def _connecting(stream: HttpStream, insecure: bool) -> list[urllib.request.BaseHandler]:
+    """Return handlers of http and https with the limits of the stream."""
 
     def metered(kind: type[http.client.HTTPConnection], host: str, **options: Any) -> http.client.HTTPConnection:
         connection = kind(host, **options)
@@ -132,7 +165,7 @@ def _connecting(stream: HttpStream) -> list[urllib.request.BaseHandler]:
 
     class Secret(urllib.request.HTTPSHandler):
         def https_open(self, req: Any) -> Any:
-            return self.do_open(partial(metered, http.client.HTTPSConnection), req, context=context)
+            return self.do_open(partial(metered, http.client.HTTPSConnection), req, context=tls_context(insecure))
 
     return [Plain(), Secret()]
 

@@ -36,6 +36,7 @@ def open_source(
     reconnect: bool | float | None = None,
     open_timeout: float = 10.0,
     read_timeout: float = 10.0,
+    insecure: bool = False,
 ) -> FrameSource:
     """Open a source, or a part of it.
 
@@ -55,8 +56,8 @@ def open_source(
         times; a `duration` is a number of frames or seconds, and cannot be used together with `end`.
     every : int
         Read only the first of each `every` frames.
-    reconnect, open_timeout, read_timeout : optional
-        Reconnection and timeouts of a camera, see `CameraSource`; other sources ignore them.
+    reconnect, open_timeout, read_timeout, insecure : optional
+        Reconnection, timeouts and certificates of a camera, see `CameraSource`; other sources ignore them.
 
     Returns
     -------
@@ -79,8 +80,8 @@ def open_source(
     """
     selection = Selection.parse(start, end, duration, every)  # check it before anything is opened
     options: dict[str, Any] = {"on_error": on_error or "stop", "fps": fps}
-    timeouts = {"open_timeout": open_timeout, "read_timeout": read_timeout}
-    of_camera: dict[str, Any] = {"on_error": on_error or "skip", "fps": fps, "reconnect": reconnect, **timeouts}
+    connection = {"open_timeout": open_timeout, "read_timeout": read_timeout, "insecure": insecure}
+    of_camera: dict[str, Any] = {"on_error": on_error or "skip", "fps": fps, "reconnect": reconnect, **connection}
     source: FrameSource
     if isinstance(spec, np.ndarray):
         source = ArraySource(spec, fps=fps)

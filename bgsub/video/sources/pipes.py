@@ -137,7 +137,10 @@ class PipeSource(FrameSource):
         convert = Converter()
         for index, at, frame in part.select(self._decoded):
             received = time.monotonic() if self.live else None
-            yield Frame(index, number_name(index), at, convert(frame), received)
+            if (image := convert(frame)) is None:
+                self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
+            else:
+                yield Frame(index, number_name(index), at, image, received)
 
     def _good_frames(self) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""

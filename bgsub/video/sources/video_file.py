@@ -125,7 +125,10 @@ class VideoFileSource(FrameSource):
     def _part(self, part: Part) -> Iterator[Frame]:
         convert = Converter()
         for index, time, frame in part.select(self._decoded(self._shortcut(part))):
-            yield Frame(index, number_name(index), time, convert(frame))
+            if (image := convert(frame)) is None:
+                self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
+            else:
+                yield Frame(index, number_name(index), time, image)
 
     def _decoded(self, shortcut: Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""
