@@ -163,7 +163,7 @@ def expected(moving, before, after, least, gap):
 def test_thresholds_and_excluded_frames(tmp_path, factory, rules, share, odd, count):
     with recorder(tmp_path, rules, make_sink=factory) as sink:
         write(sink, range(30), separation(0, share, **odd))
-    assert len(sink.clips) == count
+    assert len(sink.clips) == sink.count == count
 
 
 def test_encoded_clips(tmp_path):
@@ -219,7 +219,7 @@ def test_aborted_and_resumed_recordings(tmp_path):
     sink.abort()
     sink.close()
     assert [path.name for path in tmp_path.iterdir()] == ["video-0001.partial.mp4"]
-    assert sink.clips == []
+    assert (sink.count, list(sink.clips)) == (0, [])
 
 
 def test_memory_is_bounded(tmp_path, factory, caplog):
