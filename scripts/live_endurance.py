@@ -131,6 +131,7 @@ def serve(pipe, cut_every: float, fps: float, size: tuple[int, int], is_moving: 
 
 def browse(address: str) -> None:
     """Show the stream of the page, and the pictures and clips of its events."""
+
     def read(name: str) -> None:
         with suppress(OSError), urlopen(address + name) as answer:
             while answer.read1():

@@ -153,7 +153,8 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
             logger.info("removed %d old clips from %s", len(old), folder)
 
 
-_Rows, _Listed = list[dict[str, str]], Iterable[dict[str, str]]
+_Rows = list[dict[str, str]]
+_Listed = Iterable[dict[str, str]]
 
 
 def is_plain(name: str) -> bool:

@@ -16,7 +16,7 @@ from bgsub.storage.durable_io import folder_error, make_folder
 
 logger = logging.getLogger("bgsub")
 
-LOCK = ".bgsub-lock"  # ending of the names of lock files
+LOCK = ".bgsub.lock"  # ending of the names of lock files
 
 _PATIENCE = 0.1  # seconds: a run that has just released the lock removes its file
 _ATTEMPTS = 5

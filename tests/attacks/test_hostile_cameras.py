@@ -232,6 +232,26 @@ def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries, score
     score(f"camera: {name}", outcomes())
 
 
+def test_a_camera_that_comes_and_goes_leaks_nothing(monkeypatch, tries, score):
+    wait_first(monkeypatch, 0.01)
+    process, counts = psutil.Process(), []
+    times, growth = tries(60, 3000), 4  # MB
+    attack = lambda line: line.send(MULTIPART + 3 * part(JPEGS[0]))  # noqa: E731
+    with HostileCamera(attack, math.inf) as camera, CameraSource(camera.address) as source:
+        for _ in source:
+            if source.reconnections >= (len(counts) + 1) * times // 6:
+                counts.append((process.num_fds(), process.num_threads(), process.memory_info().rss / 1e6))
+            if len(counts) == 6:
+                break
+
+    def outcomes():
+        for files, threads, memory in counts[2:]:
+            now = (files, threads, memory, counts[1])
+            yield now, abs(files - counts[1][0]) <= 4 and threads <= counts[1][1] + 2 and memory < counts[1][2] + growth
+
+    score("camera: comes and goes", outcomes())
+
+
 # -- references to other places
 
 
