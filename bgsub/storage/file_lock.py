@@ -16,7 +16,7 @@ from bgsub.storage.durable_io import folder_error, make_folder
 
 logger = logging.getLogger("bgsub")
 
-LOCK = ".bgsub.lock"  # ending of the names of lock files
+_LOCK = ".bgsub.lock"  # ending of the names of lock files
 
 _PATIENCE = 0.1  # seconds: a run that has just released the lock removes its file
 _ATTEMPTS = 5
@@ -79,19 +79,14 @@ class Claims(ExitStack):
         """Lock an output, once; raise SinkError if another run has it."""
         if target not in self._targets:
             text = refusal or f"the output '{target}' is being written by another run"
-            self.enter_context(hold(lock_of(target), lambda: text))
+            self.enter_context(hold(target.with_name(f".{target.name}{_LOCK}"), lambda: text))
             self._targets.add(target)
             if target.parent not in self._folders:
                 self._folders.add(target.parent)
                 _remove_dead(target.parent)
 
 
-def lock_of(target: Path) -> Path:
-    """Return the lock file of an output."""
-    return target.with_name(f".{target.name}{LOCK}")
-
-
 def _remove_dead(folder: Path) -> None:
-    for path in folder.glob(f".*{LOCK}"):
+    for path in folder.glob(f".*{_LOCK}"):
         with suppress(SinkError), hold(path, str, patience=0.0):
             logger.debug("removing the lock '%s' of a killed run", path)

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
 from bgsub.jobs.interrupts import afterwards
+from bgsub.video.concurrency import SIGNAL_SECONDS
 
 _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
@@ -45,6 +46,8 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         try:
             for _ in range(count):
                 self._start(os.getpid)
+            while wait(self._last.values(), SIGNAL_SECONDS).not_done:
+                pass
             for future in self._last.values():
                 future.result()
         except BrokenExecutor:
