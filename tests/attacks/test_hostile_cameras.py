@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import socketserver
@@ -232,22 +233,25 @@ def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries, score
     score(f"camera: {name}", outcomes())
 
 
-def test_a_camera_that_comes_and_goes_leaks_nothing(monkeypatch, tries, score):
+def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries, score):
     wait_first(monkeypatch, 0.01)
-    process, counts = psutil.Process(), []
-    times, growth = tries(60, 3000), 4  # MB
+    caplog.set_level(logging.ERROR, "bgsub")  # pytest keeps all messages
+    process, states, step = psutil.Process(), [], tries(10, 500)  # reconnections between two states
+    most = {"descriptors": 4, "threads": 2, "objects": 100, "MB": 16}
     attack = lambda line: line.send(MULTIPART + 3 * part(JPEGS[0]))  # noqa: E731
     with HostileCamera(attack, math.inf) as camera, CameraSource(camera.address) as source:
         for _ in source:
-            if source.reconnections >= (len(counts) + 1) * times // 6:
-                counts.append((process.num_fds(), process.num_threads(), process.memory_info().rss / 1e6))
-            if len(counts) == 6:
+            if source.reconnections >= (len(states) + 1) * step:
+                gc.collect()
+                memory, objects = process.memory_info().rss / 1e6, len(gc.get_objects())
+                states.append((process.num_fds(), process.num_threads(), objects, memory))
+            if len(states) == 6:
                 break
 
     def outcomes():
-        for files, threads, memory in counts[2:]:
-            now = (files, threads, memory, counts[1])
-            yield now, abs(files - counts[1][0]) <= 4 and threads <= counts[1][1] + 2 and memory < counts[1][2] + growth
+        for state in states[2:]:
+            grown = {name: now - before for name, now, before in zip(most, state, states[1], strict=True)}
+            yield grown, all(grown[name] <= limit for name, limit in most.items())
 
     score("camera: comes and goes", outcomes())
 
