@@ -56,6 +56,7 @@ class Watch:
         self.unread = 0
         self.memory: list[float] = []  # in equal intervals, from the end of the first tenth on
         self._controls, self._seconds = controls, seconds
+        self._warm_up = max(seconds / 10, min(10.0, seconds / 4))
         self._start = self._reported = 0.0
 
     def __call__(self, source: FrameSource) -> nullcontext:
@@ -70,9 +71,9 @@ class Watch:
         if passed - self._reported > self._seconds / REPORTS:
             self._reported = passed
             print(f"{passed:6.0f} s, {self.source.reconnections} reconnections, {facts()}", flush=True)
-            if passed > self._seconds / 10:
+            if passed > self._warm_up:
                 self.memory.append(memory())
-        if passed > self._seconds / 10:  # after compiling, and filling the model
+        if passed > self._warm_up:  # after compiling, and filling the model
             stamp = read_stamp(frame.image)
             if stamp is None:
                 self.unread += 1
