@@ -87,6 +87,13 @@ def record(folder, factory, moving, memory=1 << 28, **options):
 TWO = [*range(20, 25), *range(55, 58)]
 
 
+def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
+    monkeypatch.setattr("bgsub.events.recorder._MOST_CLIPS", 2)
+    sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
+    assert (sink.count, [clip.path.stem for clip in sink.clips]) == (4, ["video-0003", "video-0004"])
+    assert len(list(csv.DictReader((tmp_path / "clips.csv").open()))) == 4
+
+
 @pytest.mark.parametrize(
     ("moving", "options", "clips"),
     [
