@@ -9,11 +9,12 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +135,16 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
     """
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
-        try:
-            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))) if path.exists() else []
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        old, rows = _expired(folder, [*rows, *([] if clip is None else [_row(clip)])], rules or ClipRules())
-        writer.writerows(rows)
+        try:
+            known = io.StringIO(path.read_text(encoding="utf-8-sig") if path.exists() else "")
+            listed = chain(csv.DictReader(known), [] if clip is None else [_row(clip)])
+            old, rows = _expired(folder, listed, rules or ClipRules())
+            writer.writerows(rows)
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
         write_whole(path, text.getvalue().encode())
         for row in old:
             for name in (row.get("file"), row.get("thumbnail")):
@@ -153,6 +155,7 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
 
 
 _Rows = list[dict[str, str]]
+_Listed = Iterable[dict[str, str]]
 
 
 def is_plain(name: str) -> bool:
@@ -160,10 +163,11 @@ def is_plain(name: str) -> bool:
     return Path(name).name == name != "" and "\0" not in name
 
 
-def _expired(folder: Path, rows: _Rows, rules: ClipRules) -> tuple[_Rows, _Rows]:
+def _expired(folder: Path, listed: _Listed, rules: ClipRules) -> tuple[_Rows, _Listed]:
     """Return the clips to remove and those to keep, by the time of their ends; the newest one is kept."""
     if rules.keep_days is None and rules.keep_bytes is None:
-        return [], rows
+        return [], listed  # one row at a time: a list may be long
+    rows = list(listed)
     first, last = time.time() - 86400 * (rules.keep_days or math.inf), len(rows) - 1
     newest = {row.get("file"): number for number, row in enumerate(rows)}  # a name may have been used again
     old: _Rows = []
@@ -238,6 +242,7 @@ logger = logging.getLogger("bgsub")
 MakeSink = Callable[[Path, str, Fraction], Sink]
 
 _MEMORY = 256 << 20
+_MOST_CLIPS = 1000  # in memory
 
 
 class RecorderSink(Sink):
@@ -275,8 +280,10 @@ class RecorderSink(Sink):
 
     Attributes
     ----------
-    clips : list of Clip
-        The complete clips.
+    clips : deque of Clip
+        The newest complete clips, at most 1000.
+    count : int
+        Number of complete clips.
     claims : list of Path
         Paths that no other run may write; other clips may be written into the same folder.
 
@@ -312,7 +319,8 @@ class RecorderSink(Sink):
         memory: int = _MEMORY,
     ) -> None:
         self.folder = Path(folder)
-        self.clips: list[Clip] = []
+        self.clips: deque[Clip] = deque(maxlen=_MOST_CLIPS)
+        self.count = 0
         self._rules = rules or ClipRules()
         self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=self._rules.drawn)
         ending = ending_of_copy(files[0].path) if copy and make_sink is None and not self._rules.drawn else None
@@ -424,6 +432,7 @@ class RecorderSink(Sink):
             event.clip = event.clip or str(clip.path)
             event.picture = event.picture or (str(clip.thumbnail) if clip.thumbnail else None)
         self.clips.append(clip)
+        self.count += 1
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
 
 

@@ -137,12 +137,12 @@ class Checkpoints:
         self._statistics = statistics
 
     @contextlib.contextmanager
-    def damage_reported(self) -> Iterator[None]:
-        """Turn exceptions that a damaged state causes, maybe frames later, into SourceError."""
+    def damage_reported(self, others: Sequence[Exception] = ()) -> Iterator[None]:
+        """Turn exceptions that a damaged state causes, maybe frames later, into SourceError; except `others`."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
-            if not self.start.frames or isinstance(error, BgsubError):
+            if not self.start.frames or isinstance(error, BgsubError) or error in others:
                 raise
             cause = f"{type(error).__name__}: {error}"
             raise SourceError(f"no run can go on from the checkpoint '{self.path}' ({cause}); {START_ANEW}") from error

@@ -73,6 +73,8 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
         When the source fails after some frames: the outputs are finished with those, and listed in `result`.
     StoppedError
         When a job with `resume` was stopped: the same job continues. `result` has no outputs then.
+    Exception
+        Any exception of `watch`, unchanged.
 
     Examples
     --------
@@ -155,10 +157,15 @@ def execute(
             watcher = stack.enter_context(watch(source))
 
         listing = next((sink for sink in sinks if isinstance(sink, MotionListSink)), None)
+        raised: list[Exception] = []  # by the watcher, which belongs to the caller
 
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)
-            watcher(frame, separation)
+            try:
+                watcher(frame, separation)
+            except Exception as error:
+                raised.append(error)
+                raise
             if controls is not None and listing is not None and listing.is_full:
                 controls.quit("limit")
 
@@ -168,7 +175,7 @@ def execute(
             )
             broken: BrokenSourceError | None = None
             try:
-                with nullcontext() if checkpoints is None else checkpoints.damage_reported():
+                with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
                     summary = pipeline.run()
             except BrokenSourceError as error:
                 broken, summary = error, error.result
@@ -178,12 +185,12 @@ def execute(
             if save_model is not None and (summary.frames or summary.stopped == "end"):
                 with finishing():
                     subtractor.save(save_model)
-        except OutputError:
-            raise
         except SinkError as error:
+            if isinstance(error, OutputError) or error in raised:
+                raise
             raise OutputError(str(error)) from error
     notifications = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
-    clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
     made = _existing(sinks, save_model)
     motion = None if listing is None else listing.rows()
     result = JobResult(source.name, source.live, summary, statistics, made, notifications, clips=clips, motion=motion)

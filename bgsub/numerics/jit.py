@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import register_jitable
 
 from bgsub.numerics.compilation import follow_numba, logger
@@ -24,6 +24,9 @@ from bgsub.numerics.compilation import follow_numba, logger
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Part of the names of the files in the cache.
+VERSION = f"numba{numba.__version__}"
 
 follow_numba()
 
@@ -61,8 +64,17 @@ def constant(n: int) -> tuple[int, ...]:
     return (0,) * n
 
 
+class _Files(CompileResultCacheImpl):
+    """The files of one function, with Numba's version in their names: other versions would replace them."""
+
+    def get_filename_base(self, fullname: Any, abiflags: Any) -> str:
+        return f"{super().get_filename_base(fullname, abiflags)}.{VERSION}"
+
+
 class _KernelCache(FunctionCache):
     """Numba's cache of one function; files that cannot be read or written are ignored with a warning."""
+
+    _impl_class = _Files
 
     # the files are pickles: anyone who can write into their folder can run code in this program
 

@@ -30,6 +30,7 @@ from numba import config
 import bgsub
 from bgsub.errors import SinkError
 from bgsub.numerics import compilation
+from bgsub.numerics.jit import VERSION
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import cores
 from bgsub.scene import _frame_kernels
@@ -219,13 +220,13 @@ def _is_true(stamp: Path) -> bool:
 
 
 def _kept() -> set[str]:
-    """Return the files in the cache except truncated ones; concurrent processes may write files twice or shorter."""
+    """Return the files of this Numba, except truncated ones; concurrent processes may write files twice or shorter."""
     kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.gather  # one of each package
     return {
         f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)
         for entry in os.scandir(kernel.stats.cache_path)
-        if entry.name.endswith((".nbi", ".nbc")) and entry.stat().st_size >= _LEAST
+        if f".{VERSION}." in entry.name and entry.name.endswith((".nbi", ".nbc")) and entry.stat().st_size >= _LEAST
     }
 
 

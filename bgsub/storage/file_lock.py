@@ -17,6 +17,8 @@ from bgsub.storage.durable_io import folder_error, make_folder
 
 logger = logging.getLogger("bgsub")
 
+_LOCK = ".bgsub.lock"  # ending of the names of lock files
+
 _PATIENCE = 0.1  # seconds: a run that has just released the lock removes its file
 _ATTEMPTS = 5
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -78,13 +80,15 @@ def check_links(target: Path, results: Path) -> None:
 class Claims(ExitStack):
     """Lock outputs against other runs until the end of the block, by a hidden lock file beside each.
 
-    Links from the folder of the results, if given, must stay inside.
+    Lock files that killed runs left in the same folder are removed. Links from the folder of the results, if given,
+    must stay inside.
     """
 
     def __init__(self, results: Path | None = None) -> None:
         super().__init__()
         self._results = results
         self._targets: set[Path] = set()
+        self._folders: set[Path] = set()
 
     def take(self, target: Path, refusal: str | None = None) -> None:
         """Lock an output, once; raise SinkError if another run has it, or as `check_links`."""
@@ -92,5 +96,14 @@ class Claims(ExitStack):
             if self._results is not None:
                 check_links(target, self._results)
             text = refusal or f"the output '{target}' is being written by another run"
-            self.enter_context(hold(target.with_name(f".{target.name}.lock"), lambda: text))
+            self.enter_context(hold(target.with_name(f".{target.name}{_LOCK}"), lambda: text))
             self._targets.add(target)
+            if target.parent not in self._folders:
+                self._folders.add(target.parent)
+                _remove_dead(target.parent)
+
+
+def _remove_dead(folder: Path) -> None:
+    for path in folder.glob(f".*{_LOCK}"):
+        with suppress(SinkError), hold(path, str, patience=0.0):
+            logger.debug("removing the lock '%s' of a killed run", path)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Generic, Self, TypeVar
 
 from bgsub.errors import ParameterError
+
+#: Longest wait of the main thread for a lock: another thread may take two signals at once, which ends no wait.
+SIGNAL_SECONDS = 0.5
 
 T = TypeVar("T")
 
@@ -114,8 +117,8 @@ def in_background(make: Callable[[], T], release: Callable[[T], None], attend: C
     thread = threading.Thread(target=work, name="bgsub-open", daemon=True)
     thread.start()
     try:
-        while attend is not None and not answer.done():
-            attend()
+        while not answer.done():
+            attend() if attend is not None else wait([answer], SIGNAL_SECONDS)
         made = answer.result()
     except BaseException:
         if not answer.cancel():  # it has come, or failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import logging
 import math
@@ -279,6 +280,29 @@ def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries, score
             yield problem, not problem
 
     score(f"camera: {name}", outcomes())
+
+
+def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries, score):
+    wait_first(monkeypatch, 0.01)
+    caplog.set_level(logging.ERROR, "bgsub")  # pytest keeps all messages
+    process, states, step = psutil.Process(), [], tries(10, 500)  # reconnections between two states
+    most = {"descriptors": 4, "threads": 2, "objects": 100, "MB": 16}
+    attack = lambda line: line.send(MULTIPART + 3 * part(JPEGS[0]))  # noqa: E731
+    with HostileCamera(attack, math.inf) as camera, CameraSource(camera.address) as source:
+        for _ in source:
+            if source.reconnections >= (len(states) + 1) * step:
+                gc.collect()
+                memory, objects = process.memory_info().rss / 1e6, len(gc.get_objects())
+                states.append((process.num_fds(), process.num_threads(), objects, memory))
+            if len(states) == 6:
+                break
+
+    def outcomes():
+        for state in states[2:]:
+            grown = {name: now - before for name, now, before in zip(most, state, states[1], strict=True)}
+            yield grown, all(grown[name] <= limit for name, limit in most.items())
+
+    score("camera: comes and goes", outcomes())
 
 
 # -- references to other places

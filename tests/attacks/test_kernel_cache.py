@@ -1,4 +1,7 @@
-"""A damaged kernel cache is compiled again, with one warning; a cache that others can write gives a warning."""
+"""A damaged kernel cache is compiled again, with one warning; a cache that others can write gives a warning.
+
+Versions of Numba that share a folder keep a cache each.
+"""
 
 import os
 import subprocess
@@ -44,8 +47,8 @@ DAMAGES = {  # the ending of the files, and the bytes that are kept, or None for
 def run(tmp_path):
     """Return a function that runs the program and returns: works, compiled, messages."""
 
-    def program():
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    def program(**variables):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), **variables}
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM], env=environment, check=False, capture_output=True, text=True
         )
@@ -79,3 +82,16 @@ def test_a_damaged_cache_is_compiled_again_with_one_warning(run, tmp_path, tries
     assert works
     assert len(messages) == (os.name == "posix")
     assert all(f"kernel cache '{folder}' is writable by other users" in message for message in messages)
+
+
+def test_versions_of_numba_keep_each_others_kernels(run, tmp_path):
+    # of this process and of those that compile
+    (tmp_path / "sitecustomize.py").write_text("import os, numba\nnumba.__version__ = os.environ['NUMBA_VERSION']\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    kept: dict[str, bytes] = {}
+    for version in ("0.59.0", "0.59.1", "0.59.0"):
+        is_first = not any(version in name for name in kept)
+        assert run(NUMBA_VERSION=version, PYTHONPATH=path) == (True, is_first, [])
+        files = {path.name: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nb?")}
+        assert {name: files[name] for name in kept} == kept
+        kept = files

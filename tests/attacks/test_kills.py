@@ -1,4 +1,7 @@
-"""Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill."""
+"""Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill.
+
+A resumed run raises the errors of its caller as they are, and a killed run leaves nothing hidden for ever.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,12 @@ import numpy as np
 import pytest
 from video_fakes import content, write_images, write_video
 
+from bgsub.errors import SinkError
 from bgsub.jobs.checkpoints import Checkpoint
+from bgsub.jobs.decomposition import writing
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
+from bgsub.storage.file_lock import Claims
 from bgsub.synthetic import scene
 from bgsub.video.sinks import video
 
@@ -151,3 +157,48 @@ def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries, s
             yield (seed, error), process.returncode == 0 and is_same and "Traceback" not in error
 
     score("SIGKILL of bgsub batch at any time", outcomes())
+
+
+@pytest.mark.parametrize("kind", [ValueError, SinkError])
+def test_an_error_of_the_caller_is_raised_as_it_is_by_a_resumed_run(source, tmp_path, kind):
+    job = make_job(source, tmp_path, save=("mask.npz",), resume=True, checkpoint_seconds=0.0)
+
+    def fail_at(number, error):
+        def act(now):
+            if now == number:
+                raise error
+
+        with pytest.raises(type(error)) as caught:
+            run_job(job, watch=watching(act))
+        assert caught.value is error
+
+    fail_at(20, RuntimeError("stop"))
+    assert safe_frames(tmp_path) > 0
+    fail_at(40, kind("of the caller"))
+    assert run_job(job).summary.resumed > 20
+
+
+def die_while_writing(folder):
+    """Be killed with an output claimed, in the middle of a decomposition."""
+    with Claims() as claims, writing.output_folder(folder, [writing.arrays_target()], None, overwrite=False) as made:
+        claims.take(folder / f"{os.getpid()}.mp4")
+        (made / "part").write_bytes(b"1")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@needs_kill
+def test_what_dead_runs_have_hidden_is_removed_by_the_next_run(tmp_path, tries):
+    for _ in range(tries(1, 20)):
+        assert is_killed(die_while_writing, tmp_path)
+    assert list(tmp_path.glob(".decompose-*"))
+    with Claims() as alive:
+        alive.take(tmp_path / "alive.mp4")
+        with writing.output_folder(tmp_path, writing.frame_targets(as_images=False), None, overwrite=False) as made:
+            assert {path.name for path in tmp_path.iterdir() if "lock" not in path.name} == {made.parent.name}
+            with writing.output_folder(tmp_path, [writing.arrays_target()], None, overwrite=False) as other:
+                assert made.exists()  # its owner lives
+                (other / "decomposition.npz").write_bytes(b"2")
+            for name in ("low_rank.mp4", "sparse.mp4"):
+                (made / name).write_bytes(b"3")
+        assert {path.name for path in tmp_path.glob(".*")} == {".alive.mp4.bgsub.lock"}
+    assert {path.name for path in tmp_path.iterdir()} == {"decomposition.npz", "low_rank.mp4", "sparse.mp4"}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 # A letter is a signal, a dot is a short pause, and with a hash all signals go to the process group.
 PATTERNS = ["IT", "TI", "II", "I.I", "T.T", "I.T", "T.I", "I", "T", "#I", "#II", "#T"]
-WAIT = 60  # seconds
+WAIT, ANSWER = 60, 2  # seconds
 TAKE_SIGNALS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 PROGRAM = TAKE_SIGNALS + "from bgsub.__main__ import main\nif __name__ == '__main__': main()"
 ALLOWED = re.compile(r"bgsub: (\[\d|compiling)|^$")
@@ -65,11 +66,20 @@ def takes_signals(pid):
     return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def attack(words, folder, pattern, delay, pause):
+def starting_workers(pid):
+    """Return the status files of the workers of a batch that have begun to start."""
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+        children = psutil.Process(pid).children()
+        workers = [child.pid for child in children if any("spawn_main" in word for word in child.cmdline())]
+        return [Path(f"/proc/{worker}/status").read_text() for worker in workers]
+    return []
+
+
+def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAIT):
     """Start the program, send it signals, and return what was wrong about its end, or an empty text."""
     process = start(PROGRAM, *words, folder=folder)
     try:
-        wait_until(lambda: takes_signals(process.pid), WAIT)
+        wait_until(lambda: begun(process.pid) or process.poll() is not None, WAIT)
         time.sleep(delay)
         if process.poll() is not None:
             return ""
@@ -81,7 +91,7 @@ def attack(words, folder, pattern, delay, pause):
             elif process.poll() is None:
                 send(process.pid, signal.SIGINT if letter == "I" else signal.SIGTERM)
         try:
-            _, err = process.communicate(timeout=WAIT)
+            _, err = process.communicate(timeout=within)
         except subprocess.TimeoutExpired:
             return "hangs"
     finally:
@@ -112,6 +122,28 @@ def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, n
             yield f"{pattern} after {delay:.2f} s: {problem}", not problem
 
     score(f"signals: {name}", outcomes())
+
+
+def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_path, tries, score):
+    rng = random.Random(0)
+    words = ["batch", *map(str, sorted(videos.glob("*.avi"))), "-o", "out", "--workers", "2"]
+    both = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGTERM - 1)
+
+    def outcomes():
+        for number in range(tries(2, 200)):
+            folder, pattern = tmp_path / str(number), ("#TI", "#I", "#T", "#T.T", "#I.T")[number % 5]
+            folder.mkdir()
+            blocked = []
+
+            def begun(pid, blocked=blocked):
+                blocked += [int(re.search(r"SigBlk:\s*(\w+)", one)[1], 16) & both for one in starting_workers(pid)]
+                return blocked
+
+            delay = rng.random() ** 2 * 4
+            problem = attack(words, folder, pattern, delay, rng.random() * 0.3, begun, ANSWER)
+            yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == both
+
+    score("signals to the group: workers start", outcomes())
 
 
 def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):

@@ -87,6 +87,13 @@ def record(folder, factory, moving, memory=1 << 28, **options):
 TWO = [*range(20, 25), *range(55, 58)]
 
 
+def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
+    monkeypatch.setattr("bgsub.events.recorder._MOST_CLIPS", 2)
+    sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
+    assert (sink.count, [clip.path.stem for clip in sink.clips]) == (4, ["video-0003", "video-0004"])
+    assert len(list(csv.DictReader((tmp_path / "clips.csv").open()))) == 4
+
+
 @pytest.mark.parametrize(
     ("moving", "options", "clips"),
     [
@@ -163,7 +170,7 @@ def expected(moving, before, after, least, gap):
 def test_thresholds_and_excluded_frames(tmp_path, factory, rules, share, odd, count):
     with recorder(tmp_path, rules, make_sink=factory) as sink:
         write(sink, range(30), separation(0, share, **odd))
-    assert len(sink.clips) == count
+    assert len(sink.clips) == sink.count == count
 
 
 def test_encoded_clips(tmp_path):
@@ -219,7 +226,7 @@ def test_aborted_and_resumed_recordings(tmp_path):
     sink.abort()
     sink.close()
     assert [path.name for path in tmp_path.iterdir()] == ["video-0001.partial.mp4"]
-    assert sink.clips == []
+    assert (sink.count, list(sink.clips)) == (0, [])
 
 
 def test_memory_is_bounded(tmp_path, factory, caplog):

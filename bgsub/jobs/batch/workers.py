@@ -7,15 +7,17 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
 from bgsub.jobs.interrupts import afterwards
 from bgsub.numerics.memory import available_memory
+from bgsub.video.concurrency import SIGNAL_SECONDS
 
 _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
@@ -48,6 +50,8 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         try:
             for _ in range(count):
                 self._start(os.getpid)
+            while wait(self._last.values(), SIGNAL_SECONDS).not_done:
+                pass
             for future in self._last.values():
                 future.result()
         except BrokenExecutor:
@@ -72,7 +76,7 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         return future
 
     def _start(self, *call: Any) -> Future[Any]:
-        with afterwards(), _sigint_blocked():  # the process inherits the mask: the terminal's Ctrl-C is for the parent
+        with afterwards(), _signals_blocked():  # the process inherits the mask
             before = set(multiprocessing.active_children())
             pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_parent)
             self._last[pool] = future = pool.submit(*call)
@@ -107,7 +111,9 @@ def raise_file_limit(needed: int, what: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Prepare a worker process: it ends when its parent is killed, which a pool does not notice."""
+    """Prepare a worker process: SIGTERM ends it, and so does a kill of its parent, which a pool does not notice."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = multiprocessing.parent_process()
     assert parent is not None  # this is a worker
 
@@ -119,11 +125,13 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _sigint_blocked() -> Iterator[None]:
+def _signals_blocked() -> Iterator[None]:
+    """Block the signals to the process group, which are for the parent; a worker that starts would show a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    resource_tracker.ensure_running()  # its start unblocks the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.images import is_image
 
 _PARTS = ("low_rank", "sparse")
+_STAGE = ".decompose-"  # start of the name of the folder of incomplete outputs, before that of the first output
 
 
 @dataclass(frozen=True)
@@ -112,21 +112,30 @@ def _write_images(part: str, folder: Path, samples: FrameSamples, model: RobustP
 def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder for the targets; at the end of the block they move into `folder`, or nothing is left."""
     # with `overwrite` a folder is replaced only if it contains nothing but images; `read`, the input, never is
+    _remove_leftovers(folder)
     with Claims() as claims:
         for target in targets:
             claims.take(folder / target.name)
             _check_target(folder / target.name, target, read, overwrite)
         prepare_folder(folder)
-        stage = Path(tempfile.mkdtemp(prefix=".decompose-", dir=folder))
+        stage = folder / f"{_STAGE}{targets[0].name}"
         try:
             made = stage / "new"
-            made.mkdir()
+            made.mkdir(parents=True)
             with as_sink_error(folder, OutputError):
                 yield made
                 sync_tree(made)
                 with finishing():
                     _move(made, folder, targets, stage)
         finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the folders of killed runs: nobody claims the output in their names."""
+    for stage in folder.glob(f"{_STAGE}*"):
+        with suppress(SinkError), Claims() as claims:
+            claims.take(folder / stage.name.removeprefix(_STAGE))
             shutil.rmtree(stage, ignore_errors=True)
 
 
