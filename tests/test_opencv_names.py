@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bgsub import BackgroundSubtractor, ParameterError, SubspaceTracker
+from bgsub import BackgroundSubtractor, BgsubError, ParameterError, SubspaceTracker
 from bgsub.parameters import (
     SPELLINGS,
     SUBTRACTOR,

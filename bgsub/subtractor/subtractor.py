@@ -344,9 +344,7 @@ class BackgroundSubtractor(OpenCVNames):
         if self._worker.setdefault("thread", get_ident()) != get_ident():
             raise BgsubError("a subtractor processes one frame at a time; use one subtractor for each stream")
 
-    def _take(
-        self, image: np.ndarray, known: np.ndarray | None
-    ) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
+    def _take(self, image: np.ndarray, known: np.ndarray | None) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
         """Return the format of the frames, a new one if it changed, the next frame and where it is known, checked."""
         frames, given = self.format, self._parameters
         if frames is None or (given.on_change == "restart" and not frames.describes(as_array(image))):
