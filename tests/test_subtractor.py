@@ -215,10 +215,10 @@ def test_two_threads_cannot_use_one_subtractor_at_once():
 
     take = subtractor._take
 
-    def slow_take(image):
+    def slow_take(*images):
         begun.set()
         other.join()
-        return take(image)
+        return take(*images)
 
     other = threading.Thread(target=lambda: (begun.wait(), process(frames[2])))
     other.start()

@@ -250,8 +250,11 @@ def prepare(frames: Frames) -> Warmup | None:
     """Begin to compile the kernels for a kind of frames, once per process; None if the JIT is disabled."""
     if config.DISABLE_JIT:
         return None
-    with _lock:
-        return _warmups.get((os.getpid(), frames)) or _warmups.setdefault((os.getpid(), frames), Warmup(frames))
+    key = os.getpid(), frames
+    if key not in _warmups:  # a frame does not wait for kernels that are being loaded
+        with _lock:
+            return _warmups.get(key) or _warmups.setdefault(key, Warmup(frames))
+    return _warmups[key]
 
 
 def warm_up_all() -> Path:

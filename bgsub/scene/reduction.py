@@ -89,8 +89,8 @@ class Reduction:
         """Take the background in a strip of a checked full-size frame as the detail; all of the first of a scene."""
         full, height = plain(frame).reshape(self.full.cube), len(frame)
         if self._strip < 0 or is_new:
-            self._strip = 0
             np.copyto(self._detail, full)
+            self._strip = 0
             return
         self._strip = (self._strip + 1) % _STRIPS
         rows = self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS

@@ -29,11 +29,6 @@ class SceneManager:
         self._parked: SceneModel | None = None
         self.model = SceneModel(frames, parameters)
 
-    def restart(self) -> None:
-        """Begin with a new model and drop the previous one."""
-        self._parked = None
-        self.model = SceneModel(self._frames, self._parameters)
-
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self._parameters = parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,6 +38,8 @@ from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.tracking.tracker import SubspaceTracker
+
+logger = logging.getLogger("bgsub")
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
@@ -179,7 +182,8 @@ class BackgroundSubtractor(OpenCVNames):
 
     def clear(self) -> None:
         """Forget everything, including the format of the frames."""
-        self._worker: int | None = None  # the thread that is processing a frame
+        self._worker: dict[str, int] = {}  # the thread that is processing a frame; one dictionary call is atomic
+        self._is_whole = True  # False while a frame changes the model, and after one that was interrupted
         self.format: FrameFormat | None = None
         self._scenes: SceneManager | None = None
         self._kernels: Frames | None = None  # not loaded yet
@@ -247,20 +251,22 @@ class BackgroundSubtractor(OpenCVNames):
 
         Notes
         -----
-        The arguments are not used after the return and may be changed or reused.
+        The arguments are not used after the return and may be changed or reused. After an exception in the middle of a
+        frame, such as KeyboardInterrupt, the next frame starts a new model, with a warning in the log.
         """
         self._claim()
         try:
-            frames, frame = self._take(out_of_umat(image))
+            frames, frame, known = self._take(out_of_umat(image), out_of_umat(knownForegroundMask))
             is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
             out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
-            known = None if knownForegroundMask is None else out_of_umat(knownForegroundMask)
+            if out is not None and np.may_share_memory(out, frame):
+                frame = frame.copy()  # it is read while the mask is written
             result = self._separate(frames, frame, learningRate, known)
             self._learn(result, learningRate)
             mask: Any = self._mask(frame, result, known, out)
             return to_umat(mask, fgmask) if is_umat else mask
         finally:
-            self._worker = None
+            self._worker.clear()
 
     def process(
         self, image: np.ndarray | cv2.UMat, learningRate: float = -1, knownForegroundMask: Any = None
@@ -275,8 +281,8 @@ class BackgroundSubtractor(OpenCVNames):
         """
         self._claim()
         try:
-            frames, frame = self._take(out_of_umat(image))
-            frame, known = np.array(frame, order="C"), out_of_umat(knownForegroundMask)
+            frames, frame, known = self._take(out_of_umat(image), out_of_umat(knownForegroundMask))
+            frame = np.array(frame, order="C")
             result = self._separate(frames, frame, learningRate, known)
             residual = result.residual()
             probability = result.probability(residual, self._reduction)
@@ -290,7 +296,7 @@ class BackgroundSubtractor(OpenCVNames):
             assert background is not None
             return Separation(frame, mask, background.copy(), residual, y, result.phase, result.event, probability)
         finally:
-            self._worker = None
+            self._worker.clear()
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn from the first frames of a video that will be processed from its beginning afterwards.
@@ -335,17 +341,16 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _claim(self) -> None:
         """Begin a frame in this thread; BgsubError if another one is processing a frame."""
-        if self._worker not in (None, get_ident()):
+        if self._worker.setdefault("thread", get_ident()) != get_ident():
             raise BgsubError("a subtractor processes one frame at a time; use one subtractor for each stream")
-        self._worker = get_ident()
 
-    def _take(self, image: np.ndarray) -> tuple[FrameFormat, np.ndarray]:
-        """Return the next frame, checked, and the format of the frames, a new one if it changed."""
+    def _take(self, image: np.ndarray, known: np.ndarray | None) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
+        """Return the format of the frames, a new one if it changed, the next frame and where it is known, checked."""
         frames, given = self.format, self._parameters
         if frames is None or (given.on_change == "restart" and not frames.describes(as_array(image))):
             frames = FrameFormat.of(image, given.max_value)
             check_stream_memory(frames, given)
-        return frames, frames.check(image)
+        return frames, frames.check(image), None if known is None else frames.check_known(known)
 
     def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
         """Return the array that receives the mask; None for one of before a restart, as in OpenCV."""
@@ -356,9 +361,11 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _separate(self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None) -> FrameResult:
         """Separate the next frame, as `_take` returned it; start a new model if the format is new."""
-        rate, known = checked_rate(rate), None if known is None else frames.check_known(known)
-        scenes = self._scenes
-        if scenes is None or rate == 1 or frames is not self.format:
+        rate = checked_rate(rate)
+        scenes, was_whole, self._is_whole = self._scenes, self._is_whole, False
+        if scenes is not None and not was_whole:
+            logger.warning("the frame before was interrupted: a new model starts with this frame")
+        if scenes is None or not was_whole or rate == 1 or frames is not self.format:
             self._result = self._background = None  # an interrupt must not leave them beside a new model
             scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
         seen = frame if frames.unit == 1 else frames.to_seen(frame)
@@ -368,7 +375,7 @@ class BackgroundSubtractor(OpenCVNames):
         if self._kernels is not None:
             self._wait(self._kernels, scenes.model.stage)
         result = self._result = scenes.separate(seen, known, rate == 0)
-        self._background = None
+        self._background, self._is_whole = None, True
         return result
 
     def _mask(
@@ -383,7 +390,7 @@ class BackgroundSubtractor(OpenCVNames):
             frame = plain(self.format.to_seen(frame))
             self._reduction.enlarge(result.mask, frame, result.pixels, result.picture(), out)
         if known is not None:
-            out[np.asarray(known) != 0] = FOREGROUND
+            out[known] = FOREGROUND
         if self._reduction is not None and result.training is not None and result.movement is None:
             self._reduction.renew_detail(out, frame, result.event in _OTHER_SCENE)
         return out
@@ -401,11 +408,9 @@ class BackgroundSubtractor(OpenCVNames):
         """Learn from the newest frame at a checked rate."""
         assert self._scenes is not None
         if rate != 0:
-            try:
-                self._scenes.model.learn(result, None if rate < 0 or rate == 1 else rate)
-            except Exception:
-                self._scenes.restart()  # the stream continues with a new start
-                raise
+            self._is_whole = False
+            self._scenes.model.learn(result, None if rate < 0 or rate == 1 else rate)
+            self._is_whole = True
 
     def getBackgroundImage(self, backgroundImage: Any = None) -> np.ndarray | None:
         """Return the background of the newest frame in shape and type of the frames; None before the first frame.
@@ -428,7 +433,7 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _newest_background(self) -> np.ndarray | None:
         """Return the background of the newest frame, cached."""
-        if self._background is None and self._result is not None:
+        if self._background is None and self._result is not None and self._is_whole:
             assert self.format is not None
             background = self._result.background()
             if self._reduction is not None:
@@ -443,6 +448,8 @@ class BackgroundSubtractor(OpenCVNames):
         ------
         SinkError
             If the file cannot be written.
+        BgsubError
+            After an interrupted frame.
         """
         array_file.write_model(Path(path), *self.snapshot())
 
@@ -461,11 +468,22 @@ class BackgroundSubtractor(OpenCVNames):
         except ParameterError as error:
             raise SourceError(f"{path} is a damaged bgsub model: {error}") from None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts of a copy or a pickle, which continues bit for bit."""
+        return type(self).from_snapshot, self.snapshot()
+
     def snapshot(self) -> tuple[dict[str, Any], State]:
         """Return the state that the next frames depend on: JSON values, and arrays, copied.
 
         O(model); during the start `start_frames` frames besides.
+
+        Raises
+        ------
+        BgsubError
+            After an interrupted frame.
         """
+        if not self._is_whole and self._scenes is not None:
+            raise BgsubError("the last frame was interrupted, and the model with it: the next frame starts a new one")
         header: dict[str, Any] = {"parameters": self.get_params(), "format": None, "note": self.note}
         background = self._newest_background()
         if self.format is None or self._scenes is None or background is None:  # no successful frame yet

@@ -113,11 +113,17 @@ def with_damaged_array(members, rng):
     name = list(members)[rng.integers(len(members))]
     if name == "header.npy":
         return with_damaged_header(members, rng), name
-    array, kind = array_of(members[name]), rng.integers(6)
+    array, kind = array_of(members[name]), rng.integers(9)
     flat = array.reshape(-1)
     content, everywhere = flat.view(np.uint8), slice(None)
+    if kind >= 8:
+        return with_other_names(members, name, rng.integers(4)), f"{name} missing or another one"
     if not array.size:
         array = np.zeros(rng.integers(3, size=3))
+    elif kind == 6:
+        array = (array[np.newaxis], array[..., :-1], array.T, np.flip(array))[rng.integers(4)]
+    elif kind == 7:
+        array = array.astype(("u1", "i8", "u2", "f2", "f4", "f8", "?", ">f4")[rng.integers(8)])
     elif kind == 0:
         content[rng.integers(len(content), size=8)] ^= np.uint8(1 << rng.integers(8))
     elif kind == 1:
@@ -133,6 +139,15 @@ def with_damaged_array(members, rng):
         limits = np.iinfo(array.dtype)
         flat[everywhere if kind == 4 else rng.integers(len(flat))] = rng.choice([limits.min, limits.max, 0])
     return {**members, name: npy(array)}, f"{name} {kind}"
+
+
+def with_other_names(members, name, kind):
+    """Return the members without an array, or with a second one beside or below it; the header names them."""
+    facts, content, other = header_of(members), members[name], name[:-4] + ("", "/x", "x", "/")[kind]
+    names = [*facts["arrays"], other] if kind else [one for one in facts["arrays"] if one != other]
+    rest = {key: value for key, value in members.items() if kind or key != name}
+    changed = {"header.npy": npy(np.array(json.dumps({**facts, "arrays": names})))}
+    return {**rest, **changed, **({other + ".npy": content} if kind else {})}
 
 
 def with_damaged_header(members, rng):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import file_kit
 import numpy as np
 import pytest
-from file_kit import continue_model, members_of, resume_job, save_models, write_members
+from file_kit import continue_model, members_of, resume_job, save_models, with_damaged_array, write_members
 
 import bgsub
 from bgsub.cli import invoke
@@ -53,11 +53,11 @@ class IsolatedProcess:
         if self._executor is not None:
             self._executor.shutdown()
 
-    def call(self, function, *arguments):
+    def call(self, function, *arguments, seconds=SECONDS):
         if self._executor is None:
             self._executor = ProcessPoolExecutor(1, get_context("spawn"))
         try:
-            return self._executor.submit(_measured, function, *arguments).result(SECONDS)
+            return self._executor.submit(_measured, function, *arguments).result(seconds)
         except (BrokenProcessPool, futures.TimeoutError) as error:
             for process in list(self._executor._processes.values()):
                 process.kill()
@@ -105,19 +105,29 @@ def test_invalid_models_are_refused_in_one_line(process, tmp_path, score):
     score("invalid model", outcomes())
 
 
-def test_models_with_impossible_values_do_not_crash(process, tmp_path, tries, score):
+@pytest.mark.parametrize("has_bounds_checks", [False, True])
+def test_models_with_impossible_values_do_not_crash(tmp_path, tries, score, monkeypatch, has_bounds_checks):
     saved, codes = [(members_of(path), first) for path, first in save_models(tmp_path)], set()
+    process = IsolatedProcess()
+    if has_bounds_checks:
+        if not tries(0, 1):
+            pytest.skip("compiles all kernels; only with --long")
+        monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+        for path, first in save_models(tmp_path):
+            process.call(continue_model, path, first, seconds=1200)
 
     def outcomes():
         for seed in range(tries(30, 2000)):
             rng = np.random.default_rng(seed)
             members, first = saved[rng.integers(len(saved))]
-            other, title = file_kit.with_damaged_array(members, rng)
+            other, title = with_damaged_array(members, rng)
             outcome = process.call(continue_model, write_members(tmp_path / "other.npz", other), first)
             codes.add(outcome.code)
             yield (seed, title, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
 
-    score("model with impossible values", outcomes())
+    with process:
+        score(f"model with impossible values{', bounds checks' * has_bounds_checks}", outcomes())
     assert {0, 2} <= codes
 
 
@@ -177,7 +187,7 @@ def test_crafted_videos_are_read_or_refused(tmp_path, on_error):
 
 
 def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries, score):
-    """Change bytes, or replace values of the header with correct checksums."""
+    """Change bytes, or replace values of the header or of an array with correct checksums."""
     out, kept = file_kit.interrupt_job(tmp_path), tmp_path / "kept"
     shutil.copytree(out, kept)
     state = kept / ".resume" / "state"
@@ -190,7 +200,8 @@ def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries, sc
             if seed % 4 == 0:
                 (out / ".resume" / "state").write_bytes(file_kit.damaged(state.read_bytes(), rng))
             else:
-                write_members(out / ".resume" / "state", file_kit.with_damaged_header(members_of(state), rng))
+                damage = file_kit.with_damaged_header if seed % 4 < 3 else lambda *given: with_damaged_array(*given)[0]
+                write_members(out / ".resume" / "state", damage(members_of(state), rng))
             outcome = process.call(resume_job, str(tmp_path))
             yield (seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
 
