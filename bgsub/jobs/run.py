@@ -91,7 +91,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
         raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
     regions = Regions.of(job.roi)
     with _open(job) as source, Claims(job.output) as claims:
-        if not source.live:  # the first frame of a camera shows its size
+        if not source.live and 0 not in source.size:  # the first frame of a camera shows its size
             processed(source.size[::-1], regions, Regions.of(job.ignore))
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
         if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey

@@ -79,7 +79,7 @@ def test_processes_of_this_machine(videos, output, tmp_path):
     assert len({entry.worker for entry in result.done + result.failed}) == 2
     assert not spawned()
     script = tmp_path / "script.py"  # without the guard of the main module
-    script.write_text(f"from bgsub.jobs.batch import run_batch\nrun_batch({str(videos)!r}, 'out', workers=1)")
+    script.write_text(f"from bgsub.jobs.batch import run_batch\nrun_batch({str(videos)!r}, 'other', workers=1)")
     ended = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, cwd=tmp_path)
     errors = [line for line in ended.stderr.splitlines() if line.startswith("bgsub.errors.ParameterError")]
     assert (ended.returncode, len(errors)) == (1, 2)  # of the process, and of the script
@@ -169,12 +169,12 @@ def test_dask_cluster(inner_cluster, videos, output, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("bgsub.jobs.batch.dask_workers.__version__", "9.9")
         with pytest.raises(DependencyError, match=rf"worker tcp://.* has bgsub {bgsub.__version__}, this is 9.9"):
-            run_batch(videos, output, scheduler=address)
+            run_batch(videos, output, make_job=quick, scheduler=address)
     monkeypatch.setattr("bgsub.jobs.batch.dask_workers._CONNECT_SECONDS", 0.3)
     inner_cluster.scale(0)
     until(lambda: not inner_cluster.scheduler.workers)
     with pytest.raises(ParameterError, match=f"the scheduler at '{address}' has no workers"):
-        run_batch(videos, output, scheduler=address)
+        run_batch(videos, output, make_job=quick, scheduler=address)
 
 
 @pytest.mark.extras
