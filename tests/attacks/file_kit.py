@@ -298,13 +298,16 @@ def spliced(content, other, rng):
 def read_source(path, on_error):
     """Return 0 if a file is read to its end, 2 if it is refused; with at most 1.5 GB of addresses."""
     size = int(Path("/proc/self/status").read_text().partition("VmSize:")[2].split()[0]) * 1000
-    resource.setrlimit(resource.RLIMIT_AS, (size + 1_500_000_000, resource.RLIM_INFINITY))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + 1_500_000_000, before[1]))
     try:
         with open_source(path, on_error=on_error) as source:
             for _ in source.alike(source):
                 pass
     except BgsubError as error:
         return 2 if "\n" not in str(error) else 3
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
     return 0
 
 

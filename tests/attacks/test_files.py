@@ -153,7 +153,7 @@ def test_damaged_pictures_and_videos_are_read_or_refused(tmp_path, tries, score)
     contents = list(files.values())
 
     def outcomes():
-        with IsolatedProcess() as process:  # its memory stays limited
+        with IsolatedProcess() as process:
             for name, content in files.items():
                 for seed in range(tries(8, 500)):
                     rng = np.random.default_rng(seed)
