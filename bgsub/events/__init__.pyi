@@ -1,4 +1,5 @@
 from .annotation import AnnotatingSink as AnnotatingSink
+from .clips import ClipRules as ClipRules
 from .detection import Detections as Detections
 from .detection import find_objects as find_objects
 from .event import Event as Event
@@ -13,7 +14,6 @@ from .notifications.notification import DeliveryError as DeliveryError
 from .notifications.notification import Destination as Destination
 from .notifications.notification import Notification as Notification
 from .notifications.sink import NotificationSink as NotificationSink
-from .recorder import ClipRules as ClipRules
 from .recorder import RecorderSink as RecorderSink
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink

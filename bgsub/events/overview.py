@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bgsub.errors import counted
-from bgsub.events.recorder import is_plain
+from bgsub.events.clips import is_plain
 from bgsub.events.results import Result, find_results, read_clips, read_objects
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import Claims

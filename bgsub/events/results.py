@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import SourceError
-from bgsub.events.recorder import LIST_NAME, is_plain
+from bgsub.events.clips import LIST_NAME, is_plain
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video.output_names import EVENT_FORMATS
 

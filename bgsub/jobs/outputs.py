@@ -11,11 +11,12 @@ from typing import Any
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events.annotation import AnnotatingSink
+from bgsub.events.clips import ClipRules
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.sink import make_notifications
-from bgsub.events.recorder import ClipRules, RecorderSink
+from bgsub.events.recorder import RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims

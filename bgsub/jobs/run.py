@@ -189,15 +189,19 @@ def execute(
             if isinstance(error, OutputError) or error in raised:
                 raise
             raise OutputError(str(error)) from error
-    notifications = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
-    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
-    made = _existing(sinks, save_model)
-    motion = None if listing is None else listing.rows()
-    result = JobResult(source.name, source.live, summary, statistics, made, notifications, clips=clips, motion=motion)
+    known = source.name, source.live, summary, statistics, _existing(sinks, save_model)
+    result = JobResult(*known, **_counted(sinks), motion=None if listing is None else listing.rows())
     if broken is not None:
         broken.result = result
         raise broken
     return result
+
+
+def _counted(sinks: Sequence[Sink]) -> dict[str, Any]:
+    """Return the numbers of notifications and clips, as in a `JobResult`."""
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
+    counts = (sink.counts for sink in sinks if isinstance(sink, NotificationSink))
+    return {"notifications": sum(counts, DeliveryCounts()), "clips": clips}
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:

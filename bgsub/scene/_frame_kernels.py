@@ -81,16 +81,6 @@ def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
 
 
 @part
-def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
-    """Write the places of non-zero `flags` into `places`, without branches; return their number."""
-    count = np.uint64(0)
-    for place in range(begin, end):
-        places[count] = place
-        count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
-    return count
-
-
-@part
 def is_filled(filled, begin, end):  # type: ignore[no-untyped-def]
     """Return whether a chunk of the pixels `begin` to `end` is filled: `filled` (chunks,) uint8 is not 0."""
     return any_set(filled[begin // CHUNK : (end - 1) // CHUNK + 1])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from numba import types
 
 from bgsub.scene._frame_kernels import CompareParams, Images, LearnParams
-from bgsub.scene._segment_kernels import MatchLimits, Samples
+from bgsub.scene._match_kernels import MatchLimits, Samples
 from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
@@ -33,14 +33,14 @@ scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
 scene._segment_kernels.find_solid: u1_2, u1_1, u1_2, u1_2
 scene._frame_kernels.residual_map: Images, CompareParams, f4_1
 scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1_1, LearnParams, f4_1, f4_1
-scene._segment_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
+scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
 """
 _START = """
-scene._segment_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
-scene._segment_kernels.clear_matching: u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
+scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
+scene._match_kernels.clear_matching: u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
 scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
-scene._segment_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, u1_2, u1_2, u1_1, u2_2, u2_2
-scene._segment_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, u1_2, u1_2, f4_2
+scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, u1_2, u1_2, u1_1, u2_2, u2_2
+scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, u1_2, u1_2, f4_2
 scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
 scene._frame_kernels.contrast: P_1, i8_1, i8
 scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1

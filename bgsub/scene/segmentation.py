@@ -23,9 +23,10 @@ from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
-from bgsub.scene import _segment_kernels
+from bgsub.scene import _match_kernels, _segment_kernels, _shadow_kernels
 from bgsub.scene._frame_kernels import CHUNK
-from bgsub.scene._segment_kernels import STEPS, TILE, MatchLimits, Samples
+from bgsub.scene._match_kernels import TILE, MatchLimits, Samples
+from bgsub.scene._shadow_kernels import STEPS
 from bgsub.separation import BACKGROUND, SHADOW
 
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -112,7 +113,7 @@ class SampleMemory:
         """Store samples of restless pixels; rarely at `solid` ones, (h, w) uint8, and never if they stand still."""
         self._frame += 1
         every = max(min(_EVERY[1] * self._frame // _SETTLED, _EVERY[1]), _EVERY[0])
-        _segment_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
+        _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
@@ -231,14 +232,14 @@ class Segmenter:
             samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_BELIEF))
             inputs = x, background, limits, samples, candidates, filled
             if self._bands == 1:
-                _segment_kernels.find_matching(0, mask[0].size, *inputs, self._places[0], self._far[0])
+                _match_kernels.find_matching(0, mask[0].size, *inputs, self._places[0], self._far[0])
             else:
 
                 def find(begin: int, end: int, band: int) -> None:
-                    _segment_kernels.find_matching(begin, end, *inputs, self._places[band], self._far[band])
+                    _match_kernels.find_matching(begin, end, *inputs, self._places[band], self._far[band])
 
                 in_bands(find, mask[0].size, self._bands, CHUNK)
-            _segment_kernels.clear_matching(candidates, filled, self._reach, _FILLED, *self._tiles)
+            _match_kernels.clear_matching(candidates, filled, self._reach, _FILLED, *self._tiles)
         _segment_kernels.majority(candidates, filled, self.side, self._columns[0], self._counts[0], *mask)
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
@@ -256,7 +257,7 @@ class Segmenter:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
         known, outline = (x, background, limits, *mask), (self.outline, self._seen)
         work = self._dark, self._other, self._shaded, self._columns, self._counts
-        side = _segment_kernels.find_shadows(*known, learns, *outline, *work)
+        side = _shadow_kernels.find_shadows(*known, learns, *outline, *work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 
@@ -265,7 +266,7 @@ class Segmenter:
     ) -> None:
         """Add the foreground that gets darker from a side on to the shadows."""
         inputs, cast = (x, background, limits.scale, mask[0]), (self._cast, self._cast_filled)
-        _segment_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._other, self._darkest)
+        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._other, self._darkest)
         _segment_kernels.majority(self._other, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)

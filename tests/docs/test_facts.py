@@ -12,7 +12,7 @@ from pages import DOCS, ROOT
 from bgsub import BackgroundSubtractor, RobustPCA, Separation
 from bgsub._opencv import cv2
 from bgsub.cli import program
-from bgsub.events import feed, recorder, writers
+from bgsub.events import clips, feed, writers
 from bgsub.jobs.batch import manifest
 from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
@@ -99,7 +99,7 @@ def test_columns_of_files_are_documented():
     for after, columns in {
         "`events.csv`, a line": writers.COLUMNS,
         "`regions.csv`, a line": feed.COLUMNS,
-        "`clips.csv`, a line": recorder._COLUMNS,
+        "`clips.csv`, a line": clips._COLUMNS,
     }.items():
         assert sorted(table("howto-events.md", after)) == sorted(columns)
     (line,) = (line for line in read("howto-hours-of-files.md").splitlines() if "manifest.csv" in line)

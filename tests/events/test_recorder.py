@@ -19,7 +19,8 @@ from video_fakes import ListSink, read_video
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import ClipRules, EventFeed, MotionRules, ObjectLinker
-from bgsub.events.recorder import Clip, RecorderSink, add_to_list
+from bgsub.events.clips import Clip, add_to_list
+from bgsub.events.recorder import RecorderSink
 from bgsub.separation import Separation
 from bgsub.video import Frame
 

@@ -6,9 +6,9 @@ import reference_scene as reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bgsub.scene import _segment_kernels, segmentation
+from bgsub.scene import _match_kernels, segmentation
 from bgsub.scene._frame_kernels import CHUNK
-from bgsub.scene._segment_kernels import TILE, MatchLimits, Samples
+from bgsub.scene._match_kernels import TILE, MatchLimits, Samples
 from bgsub.scene.segmentation import SampleMemory
 
 F = np.float32
@@ -28,7 +28,7 @@ def clear(memory_, over, x, background, memory):
     """Clear the candidates that match."""
     samples = Samples(memory_.samples, memory_.share, 1, F(0.05), F(0.5))
     work = np.empty(CHUNK, np.uint64), np.empty(CHUNK * 3, np.uint8)
-    _segment_kernels.find_matching(0, H * W, x, background, memory, samples, over, reference.filled(over), *work)
+    _match_kernels.find_matching(0, H * W, x, background, memory, samples, over, reference.filled(over), *work)
     over[over == 2] = 0  # believed matches
 
 
@@ -60,7 +60,7 @@ def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
         given, filled = Samples(samples, shares, radius, RATE, BELIEF), reference.filled(over)
         work, cut = (np.empty(CHUNK, np.uint64), np.empty(CHUNK * c, np.uint8)), h * w // 2 // CHUNK * CHUNK
         for begin, end in ((0, cut), (cut, h * w)):
-            _segment_kernels.find_matching(begin, end, x, l, memory, given, over, filled, *work)
+            _match_kernels.find_matching(begin, end, x, l, memory, given, over, filled, *work)
         np.testing.assert_array_equal(over, left)
         np.testing.assert_array_equal(shares, expected)
 
@@ -75,11 +75,11 @@ def test_clear_matching_equals_its_twin(h, w, reach, seed):
     over[: rng.integers(0, h + 1)] = 0
     over[:, : rng.integers(0, w + 1)] &= 2
     over[:, rng.integers(0, w + 1) :] &= 1
-    limits = _segment_kernels._DENSE, float(_segment_kernels._MOVING)
+    limits = _match_kernels._DENSE, float(_match_kernels._MOVING)
     expected = reference.cleared(over, reach, 0.25, TILE, *limits)
     rows, columns = -(-h // TILE), -(-w // TILE)
     tiles = np.zeros((3, rows + 1, columns + 1), np.int32), np.full((3, rows * columns), 9, np.int32)
-    _segment_kernels.clear_matching(over, reference.filled(over), reach, F(0.25), *tiles, np.zeros(w, np.uint8))
+    _match_kernels.clear_matching(over, reference.filled(over), reach, F(0.25), *tiles, np.zeros(w, np.uint8))
     np.testing.assert_array_equal(over > 0, expected)
 
 
@@ -114,7 +114,7 @@ def test_remember_equals_its_twin(dtype, h, w, c, every, frame, seed):
     expected = reference.remembered(frame, every, x, l, memory, solid, age, samples)
     again = samples.copy()
     for one in (samples, again):
-        _segment_kernels.remember(frame, every, x, l, memory, solid, age, one)
+        _match_kernels.remember(frame, every, x, l, memory, solid, age, one)
         np.testing.assert_array_equal(one, expected)
 
 

@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
-from bgsub.scene import _segment_kernels as kernels
-from bgsub.scene._segment_kernels import STEPS
+from bgsub.scene import _shadow_kernels as kernels
+from bgsub.scene._match_kernels import MatchLimits
+from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.frame_format import lanes_of
 from bgsub.scene.segmentation import Segmenter
 
@@ -60,7 +61,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
     x = (l * rng.choice([0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1)) + noise).astype(F)
 
     def limits(scale):
-        return kernels.MatchLimits(np.ones((h, w), F), F(scale), F(threshold), F(4), lanes_of(x))
+        return MatchLimits(np.ones((h, w), F), F(scale), F(threshold), F(4), lanes_of(x))
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)

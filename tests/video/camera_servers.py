@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-#: Key and certificate of "localhost"; nobody has signed it. Made by `openssl req -x509 -newkey ec -pkeyopt
+#: Key and certificate of "localhost", signed by itself. Made by `openssl req -x509 -newkey ec -pkeyopt
 #: ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost -addext subjectAltName=DNS:localhost`.
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import SinkError
+from bgsub.events.clips import ClipNames
 from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
 from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
@@ -25,7 +26,6 @@ from bgsub.events.notifications.notification import (
     Notification,
     NotificationType,
 )
-from bgsub.events.recorder import ClipNames
 from bgsub.separation import Separation
 from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink, prepare_folder

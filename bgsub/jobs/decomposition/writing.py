@@ -132,7 +132,7 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the folders of killed runs: nobody claims the output in their names."""
+    """Remove the folders of killed runs, whose outputs no run claims."""
     for stage in folder.glob(f"{_STAGE}*"):
         with suppress(SinkError), Claims() as claims:
             claims.take(folder / stage.name.removeprefix(_STAGE))

@@ -26,7 +26,7 @@ class RtspRelay:
     """A connection to an RTSP camera, and the `address` of a local port that passes on its bytes to one client.
 
     A redirect ends the connection until `is_open` is set; then `refused` is the reason. So do too many bytes without
-    `renew`, as for `HttpStream`. OSError if nobody answers within `timeout` seconds, RefusedError for a certificate
+    `renew`, as for `HttpStream`. OSError if there is no answer within `timeout` seconds, RefusedError for a certificate
     that cannot be verified, ValueError for an invalid address.
     """
 

@@ -1,0 +1,329 @@
+"""Candidates that match the background nearby or a sample of the memory, and the samples.
+
+The work is in proportion to what is filled: `filled` (chunks,) uint8 is 0 where a chunk of `CHUNK` pixels is empty.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.scene._frame_kernels import CHUNK, distance, is_filled, squared
+
+_ZERO, _FULL = np.float32(0), np.float32(255)
+_UNIT = np.float32(127)  # sample value of full scale
+TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
+_BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
+_BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
+_DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
+_MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
+_RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
+
+
+class MatchLimits(NamedTuple):
+    """Limits of a match."""
+
+    sigma: np.ndarray  # (h, w) float32, noise scale
+    scale: np.float32  # factor of frame and background to the unit range
+    threshold: np.float32  # largest joint distance of a match
+    factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds the threshold
+    lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
+
+
+class Samples(NamedTuple):
+    """Deviations from the background that were seen before, and the share of candidates that match."""
+
+    samples: np.ndarray  # (h * w, c, q) int8, 127 is full scale
+    shares: np.ndarray  # (h, w) uint8, running share of matching candidates, 255 for all
+    radius: int  # of the neighbourhood whose colours match; 0: nothing matches
+    rate: np.float32  # weight of a new candidate in its share
+    belief: np.float32  # share above which candidates that match a sample are cleared
+
+
+@kernel
+def find_matching(begin, end, x, l, limits, memory, over, filled, places, far):  # type: ignore[no-untyped-def]
+    """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
+
+    A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation.
+    O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
+    """
+    h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
+    colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
+    shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
+    largest = limits.threshold / limits.scale
+    limit = largest * largest
+    reach = np.int32(limits.threshold * limits.threshold * _UNIT * _UNIT)
+    unit = limits.scale * _UNIT
+    for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
+        if filled[q] == 0:
+            continue
+        a, b = q * CHUNK, min((q + 1) * CHUNK, end)
+        is_inner = memory.radius == 1 and a > w and a + CHUNK + w < flags.size
+        if is_inner:
+            find_far(colours, others, a, w, channels, x.dtype.type(largest), far)
+        for n in range(places_of(flags, a, b, places)):
+            pixel, found = places[n], False  # unsigned indices need no test for negative ones
+            if not is_inner or is_near(far, (pixel - np.uint64(a)) * np.uint64(channels), channels):
+                i, j = np.int64(pixel) // w, np.int64(pixel) % w
+                if memory.radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
+                    found = matches_around(colours, others, pixel, np.uint64(w), channels, limit)
+                else:
+                    found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
+            belief = _BELIEF if found else memory.belief
+            if not found and limits.factor * sigma[pixel] > limits.threshold:
+                found = matches_sample(
+                    colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
+                )
+            share = np.float32(shares[pixel])
+            share += memory.rate * ((_FULL if found else _ZERO) - share)
+            shares[pixel] = share + np.float32(0.5)
+            flags[pixel] = (2 if share > belief * _FULL else 3) if found else 1
+
+
+@part
+def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
+    """Write the places of non-zero `flags` into `places`, without branches; return their number."""
+    count = np.uint64(0)
+    for place in range(begin, end):
+        places[count] = place
+        count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
+    return count
+
+
+@part
+def find_far(x, l, a, w, channels, limit, far):  # type: ignore[no-untyped-def]
+    """Write which values of the chunk from pixel `a` on differ by more than `limit` from the range of `l` around."""
+    # most candidates match none of the nine pixels, which this finds without branches
+    own = x.dtype.type
+    x, here = x[a * channels :], l[(a - 1) * channels :]
+    above, below = l[(a - w - 1) * channels :], l[(a + w - 1) * channels :]
+    for j in range(CHUNK * channels):
+        m, r = j + channels, j + 2 * channels
+        least = min(above[j], above[m], above[r], here[j], here[m], here[r], below[j], below[m], below[r])
+        most = max(above[j], above[m], above[r], here[j], here[m], here[r], below[j], below[m], below[r])
+        far[j] = max(own(max(x[j], most) - most), own(least - min(x[j], least))) > limit
+
+
+@part
+def is_near(far, first, channels):  # type: ignore[no-untyped-def]
+    """Return whether no value of a pixel is far."""
+    flags = far[first]
+    for c in range(1, channels):
+        flags |= far[first + np.uint64(c)]
+    return flags == 0
+
+
+@kernel
+def clear_matching(over, filled, reach, share, counts, regions, keep):  # type: ignore[no-untyped-def]
+    """Clear matching candidates in `over`, (h, w), see `find_matching`, and regions of which most candidates match.
+
+    A 2 is kept where most candidates around are 1 or 3 and fill a `share`, in a square of `reach` tiles to each side.
+    Regions are connected tiles with many candidates. `counts` (3, rows + 1, columns + 1), `regions` (3, rows * columns)
+    int32 and `keep` (w,) uint8 are work.
+    """
+    h, w = over.shape
+    rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
+    sum_tiles(over, filled, counts)
+    join_tiles(counts, regions)
+    for r in range(rows):
+        if is_empty(counts, r):
+            continue
+        top, bottom = max(r - reach, 0), min(r + reach + 1, rows)
+        for t in range(columns):
+            left, right = max(t - reach, 0), min(t + reach + 1, columns)
+            one = window(counts[0], top, bottom, left, right)
+            area = (min(bottom * TILE, h) - top * TILE) * (min(right * TILE, w) - left * TILE)
+            most = max(window(counts[1], top, bottom, left, right), share * area)
+            bits, i = 3 if one >= most else 1, root_of(regions[0], r * columns + t)
+            keep[t * TILE : min((t + 1) * TILE, w)] = 0 if regions[2, i] > _MOVING * regions[1, i] else bits
+        for i in range(r * TILE, min((r + 1) * TILE, h)):
+            flags = over[i]
+            if is_filled(filled, i * w, (i + 1) * w):
+                for j in range(w):
+                    flags[j] &= keep[j]
+
+
+@part
+def sum_tiles(over, filled, counts):  # type: ignore[no-untyped-def]
+    """Write how many of `over` are 1 or 3, how many 2, and 3, in all tiles above and to the left into `counts`."""
+    h, w = over.shape
+    for i in range(h):
+        r = i // TILE + 1
+        if i % TILE == 0:
+            counts[:, r] = 0
+        if not is_filled(filled, i * w, (i + 1) * w):
+            continue
+        words = over[i, : w // TILE * TILE].view(np.uint64)  # one per tile
+        for t in range(words.size):
+            word = words[t]
+            if word != 0:
+                one, two = word & _BYTES, word >> np.uint64(1) & _BYTES
+                counts[0, r, t + 1] += np.int32(one * _BYTES >> np.uint64(56))
+                counts[1, r, t + 1] += np.int32((two & ~one) * _BYTES >> np.uint64(56))
+                counts[2, r, t + 1] += np.int32((two & one) * _BYTES >> np.uint64(56))
+        for j in range(w // TILE * TILE, w):
+            counts[0, r, w // TILE + 1] += over[i, j] & 1
+            counts[1, r, w // TILE + 1] += over[i, j] == 2
+            counts[2, r, w // TILE + 1] += over[i, j] == 3
+    for r in range(1, counts.shape[1]):
+        for t in range(1, counts.shape[2]):
+            for n in range(3):
+                counts[n, r, t] += counts[n, r - 1, t] + counts[n, r, t - 1] - counts[n, r - 1, t - 1]
+
+
+@part
+def is_empty(counts, r):  # type: ignore[no-untyped-def]
+    """Return whether a row of tiles has no candidates."""
+    w = counts.shape[2] - 1
+    return counts[0, r + 1, w] == counts[0, r, w] and counts[1, r + 1, w] == counts[1, r, w]
+
+
+@part
+def join_tiles(counts, regions):  # type: ignore[no-untyped-def]
+    """Join the tiles with many candidates to regions; write parents, and the candidates and matches of their roots."""
+    # `regions` (3, tiles); tiles with few candidates have none
+    rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
+    parents, totals, matches = regions[0], regions[1], regions[2]
+    for r in range(rows):
+        if is_empty(counts, r):
+            totals[r * columns : (r + 1) * columns] = 0
+            continue
+        for t in range(columns):
+            i = r * columns + t
+            two, three = window(counts[1], r, r + 1, t, t + 1), window(counts[2], r, r + 1, t, t + 1)
+            parents[i], totals[i], matches[i] = i, window(counts[0], r, r + 1, t, t + 1) + two, two + three
+            if totals[i] < _DENSE:
+                totals[i], matches[i] = 0, 0
+                continue
+            for n in range(4):  # left, and the three above
+                row, column = r - (n > 0), t - 1 + max(n - 1, 0)
+                if row < 0 or not 0 <= column < columns or totals[row * columns + column] == 0:
+                    continue
+                a, b = root_of(parents, i), root_of(parents, row * columns + column)
+                low, high = min(a, b), max(a, b)
+                if low < high:
+                    parents[high] = low
+                    totals[low] += totals[high]
+                    matches[low] += matches[high]
+
+
+@part
+def root_of(parents, run):  # type: ignore[no-untyped-def]
+    """Return the root of a run or tile in the forest of regions, and shorten the way to it."""
+    while parents[run] != run:
+        parents[run] = parents[parents[run]]
+        run = parents[run]
+    return run
+
+
+@part
+def window(sums, top, bottom, left, right):  # type: ignore[no-untyped-def]
+    """Return the sum of a window by a table of sums, (rows + 1, columns + 1)."""
+    return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+
+
+@part
+def matches_around(colours, others, pixel, w, channels, limit):  # type: ignore[no-untyped-def]
+    """Return whether an inner pixel is nearer than `limit` to one of the 8 pixels around it in `others`."""
+    here, step = np.uint64(channels) * pixel, np.uint64(channels)
+    for row in range(3):
+        there = step * (pixel + w * np.uint64(row) - w - np.uint64(1))
+        for _ in range(3):
+            first = squared(colours[here], others[there])  # most differ in one channel already
+            if first < limit and distance(colours, others, here, there, channels) < limit:
+                return True
+            there += step
+    return False
+
+
+@part
+def nearest_nearby(x, l, i, j, radius, channels):  # type: ignore[no-untyped-def]
+    """Return the least squared distance of ``x[i, j]`` from the pixels of `l` within `radius`; both (h, w, c)."""
+    h, w = l.shape[0], l.shape[1]
+    nearest = np.float32(np.inf)
+    for row in range(max(i - radius, 0), min(i + radius + 1, h)):
+        for column in range(max(j - radius, 0), min(j + radius + 1, w)):
+            total = _ZERO
+            for c in range(channels):
+                s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
+                total += s * s
+            nearest = min(nearest, total)
+    return nearest
+
+
+@part
+def matches_sample(x, l, pixel, channels, unit, samples, count, reach):  # type: ignore[no-untyped-def]
+    """Return whether ``unit * (x - l)`` at a pixel is nearer than `reach` to one of its `count` samples."""
+    nearest = reach
+    first = pixel * np.uint64(channels)
+    for q in range(count):
+        total = np.int32(0)
+        for c in range(channels):
+            k = first + np.uint64(c)
+            s = deviation(x[k], l[k], unit) - np.int32(samples[k * np.uint64(count) + np.uint64(q)])
+            total += s * s
+        nearest = min(nearest, total)
+    return nearest < reach
+
+
+@part
+def deviation(x, l, unit):  # type: ignore[no-untyped-def]
+    """Return ``unit * (x - l)``, rounded and clipped to the range of a sample."""
+    d = min(max((np.float32(x) - np.float32(l)) * unit, -_UNIT), _UNIT)
+    return np.int32(np.rint(d))
+
+
+@kernel
+def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[no-untyped-def]
+    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour.
+
+    Each chunk of pixels does so in a random one of `every` frames.
+    """
+    # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
+    h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
+    count = np.uint64(samples.shape[2])
+    unit, sigma = limits.scale * _UNIT, limits.sigma.reshape(-1)
+    turn, slot = np.uint64(frame // every), np.uint64(frame % every)
+    for a in range(0, sigma.size, CHUNK):
+        b = min(a + CHUNK, sigma.size)
+        if scrambled(turn, np.uint64(a)) % np.uint64(every) != slot:
+            continue
+        if not any_above(sigma[a:b], limits.factor, limits.threshold):
+            continue
+        for p in range(a, b):
+            if limits.factor * sigma[p] <= limits.threshold:
+                continue
+            i, j = p // w, p % w
+            bits = scrambled(np.uint64(frame), np.uint64(p))
+            if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
+                continue
+            place = np.int64((bits >> np.uint64(8)) % count)
+            for c in range(channels):
+                samples[p, c, place] = deviation(x[i, j, c], l[i, j, c], unit)
+            if (bits >> np.uint64(4)) % np.uint64(2) == 0:
+                continue
+            k = np.int64((bits >> np.uint64(16)) % np.uint64(9))
+            u, v = min(max(i + k // 3 - 1, 0), h - 1), min(max(j + k % 3 - 1, 0), w - 1)
+            place = np.int64((bits >> np.uint64(24)) % count)
+            for c in range(channels):
+                samples[u * w + v, c, place] = deviation(x[i, j, c], l[u, v, c], unit)
+
+
+@part
+def any_above(values, factor, limit):  # type: ignore[no-untyped-def]
+    """Return whether any of the values, (n,) float32, times the factor exceeds the limit."""
+    largest = _ZERO
+    for i in range(values.size):
+        largest = max(largest, factor * values[i])
+    return largest > limit
+
+
+@part
+def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
+    """Return 64 pseudo-random bits from two uint64 numbers (SplitMix64, G. Steele et al., 2014)."""
+    z = frame * np.uint64(0x9E3779B97F4A7C15) + pixel * np.uint64(0xD1B54A32D192ED03)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
