@@ -10,83 +10,102 @@ from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
 REACH = 1  # radius in reduced pixels
-_WINDOW = 2 * REACH + 1
-COUNT = _WINDOW * _WINDOW
-_MIDDLE, SIDES = 4, (1, 3, 5, 7)  # of the places in a window, in reading order
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
-_PLACE = np.float32(0.7)  # weight of the place against that of the colour
+_WINDOW = 2 * REACH + 1
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
-_TOLERANCE2 = _TOLERANCE * _TOLERANCE
 _PIECE, _MARGIN = 64, 3  # pixels: detail is copied in pieces of rows, at this distance from foreground
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 
 @kernel
 def enlarge(  # type: ignore[no-untyped-def]
     begin, end, lanes, frame, frame_scale, small, picture, small_scale, mask, rows, columns, row_taper, column_taper,
-    out, colours, weights, places, edges,
+    out, colours, foreground, shadow, edges,
 ):  # fmt: skip
     """Write the full-size mask, `out` (H, W), of the reduced rows `begin` to `end`.
 
     `frame` (H, W, c); `small`, `picture` (h, w, c): reduced frame and background; `mask` (h, w); `rows` (h + 1,),
     `columns` (w + 1,): first full-size lines; `row_taper` (H, 3), `column_taper` (W, 3): weights of reduced lines;
-    `colours` (3, c), `weights` (2, 4) float32, `places` (9,) uint64 and `edges` (CHUNK,) uint8 are work.
+    `colours` (2, c), `foreground` and `shadow` (3, 3) float32 and `edges` (w,) uint8 are work.
     """
-    # an edge pixel is foreground if 0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0: share g of foreground around it,
-    # joint distances b and f from the nearer colour of the background and from the colour of the foreground
+    # an edge pixel is foreground if g > (f + T / 2) / (f + b + T): share g of foreground around it, joint distances f and
+    # b from the colours of the foreground beside it and of its background, T = 0.04
     h, w = mask.shape
-    images = mask.reshape(-1), frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
+    images = mask, frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
+    work = colours, foreground, shadow
+    out.reshape(-1)[rows[begin] * out.shape[1] : rows[end] * out.shape[1]] = BACKGROUND
+    is_empty = not any_set(mask[max(begin - 1, 0)]), not any_set(mask[begin])  # the rows above and here
     for i in range(begin, end):
         above, here, below = mask[max(i - 1, 0)], mask[i], mask[min(i + 1, h - 1)]
-        spread(here, columns, out, rows[i], rows[i + 1])
-        for a in range(0, w, CHUNK):
-            b = min(a + CHUNK, w)
-            if not (any_set(above[a:b]) or any_set(here[max(a - 1, 0) : b + 1]) or any_set(below[a:b])):
-                continue
-            find_edges(above[a:b], here[a:b], below[a:b], edges)
-            if a > 0:
-                edges[0] |= here[a] ^ here[a - 1]
-            if b < w:
-                edges[b - a - 1] |= here[b - 1] ^ here[b]
-            for j in range(a, b):
-                if edges[j - a] != 0:
-                    for n in range(COUNT):
-                        row, column = i + n // _WINDOW - REACH, j + n % _WINDOW - REACH
-                        places[n] = w * min(max(row, 0), h - 1) + min(max(column, 0), w - 1)
-                    block = rows[i], rows[i + 1], columns[j], columns[j + 1]
-                    decide(lanes, images, places, weights, colours, block, row_taper, column_taper, out)
+        is_empty_below = not any_set(below)
+        if not is_empty[1]:
+            spread(here, columns, out, rows[i], rows[i + 1])
+        if not (is_empty[0] and is_empty[1] and is_empty_below):
+            find_edges(above, here, below, edges)
+            for a in range(0, w, CHUNK):
+                if any_set(edges[a : a + CHUNK]):
+                    for j in range(a, min(a + CHUNK, w)):
+                        if edges[j] != 0:
+                            block = rows[i], rows[i + 1], columns[j], columns[j + 1]
+                            decide(lanes, images, i, j, work, block, row_taper, column_taper, out)
+        is_empty = is_empty[1], is_empty_below
 
 
 @part
 def spread(labels, columns, out, top, bottom):  # type: ignore[no-untyped-def]
     """Write each label, (w,) uint8, to its columns in the rows `top` to `bottom` of `out`."""
-    w, first = labels.size, out[top]
-    first[:] = BACKGROUND
-    for a in range(0, w, CHUNK):
+    for a in range(0, labels.size, CHUNK):
         if any_set(labels[a : a + CHUNK]):
-            for j in range(a, min(a + CHUNK, w)):
-                for x in range(columns[j], columns[j + 1]):
-                    first[x] = labels[j]
-    for y in range(top + 1, bottom):
-        row = out[y]
-        for x in range(row.size):
-            row[x] = first[x]
+            for j in range(a, min(a + CHUNK, labels.size)):
+                if labels[j] != BACKGROUND:
+                    for y in range(top, bottom):
+                        for x in range(columns[j], columns[j + 1]):
+                            out[y, x] = labels[j]
 
 
 @part
-def decide(lanes, images, places, weights, colours, block, row_taper, column_taper, out):  # type: ignore[no-untyped-def]
-    """Write the labels of the full-size pixels of one reduced pixel, the middle of `places`, into a block of `out`."""
-    labels, pixels, scale, x, l, small_scale = images
+def decide(lanes, images, i, j, work, block, row_taper, column_taper, out):  # type: ignore[no-untyped-def]
+    """Write the labels of the full-size pixels of a reduced pixel into a block of `out`."""
+    mask, pixels, scale, x, l, small_scale = images
     top, bottom, left, right = block
-    is_mixed = gather_colours(lanes, x, l, small_scale, labels, places, weights, colours)
+    colours, foreground, shadow = work
+    h, w = mask.shape
+    lines = max(i - 1, 0), i, min(i + 1, h - 1)
+    has_shadow = False
+    for a in range(_WINDOW):
+        row = mask[lines[a]]
+        for b in range(_WINDOW):
+            label = row[min(max(j + b - REACH, 0), w - 1)]
+            foreground[a, b] = _ONE if label == FOREGROUND else _ZERO
+            shadow[a, b] = _ONE if label == SHADOW else _ZERO
+            has_shadow |= label == SHADOW
+    sides = w * lines[0] + j, w * i + max(j - 1, 0), w * i + min(j + 1, w - 1), w * lines[2] + j
+    is_inside = foreground[0, 1], foreground[1, 0], foreground[1, 2], foreground[2, 1]
+    has_colour = gather_colours(lanes, x, l, small_scale, w * i + j, sides, is_inside, colours)
     for y in range(top, bottom):
+        g = sum_lines(foreground, row_taper[y])
+        s = sum_lines(shadow, row_taper[y]) if has_shadow else (_ZERO, _ZERO, _ZERO)
+        first = (y * out.shape[1] + left) * len(lanes)
         for column in range(left, right):
-            g, s = shares_at(labels, places, row_taper[y], column_taper[column])
-            first = np.uint64(y * out.shape[1] + column) * np.uint64(len(lanes))
-            if is_mixed and is_foreground(lanes, pixels, first, scale, g, colours):
+            t = column_taper[column]
+            share = g[0] * t[0] + g[1] * t[1] + g[2] * t[2]
+            if has_colour and is_foreground(lanes, pixels, np.uint64(first), scale, share, colours):
                 out[y, column] = FOREGROUND
             else:
-                out[y, column] = SHADOW if s + s > _ONE - g else BACKGROUND
+                other = s[0] * t[0] + s[1] * t[1] + s[2] * t[2]
+                out[y, column] = SHADOW if other + other > _ONE - share else BACKGROUND
+            first += len(lanes)
+
+
+@part
+def sum_lines(values, taper):  # type: ignore[no-untyped-def]
+    """Return the sums of the columns of `values`, (3, 3), with the weights `taper`."""
+    a, b, c = taper[0], taper[1], taper[2]
+    return (
+        a * values[0, 0] + b * values[1, 0] + c * values[2, 0],
+        a * values[0, 1] + b * values[1, 1] + c * values[2, 1],
+        a * values[0, 2] + b * values[1, 2] + c * values[2, 2],
+    )
 
 
 @part
@@ -104,59 +123,31 @@ def find_edges(above, here, below, edges):  # type: ignore[no-untyped-def]
 
 
 @part
-def gather_colours(lanes, x, l, scale, labels, places, weights, colours):  # type: ignore[no-untyped-def]
-    """Write the colours of the middle of `places` and beside it; return whether foreground and others are beside it."""
-    # rows: background; foreground, weighted by the squared residual, as mixed pixels differ least; others, against it.
-    # Diagonal neighbours make no difference.
-    inside, outside = _ZERO, _ZERO
-    for side in range(len(SIDES)):
-        place, d2 = places[SIDES[side]], _ZERO
-        for c in range(len(lanes)):
-            k = place * np.uint64(len(lanes)) + np.uint64(c)
-            d = scale * (np.float32(x[k]) - np.float32(l[k]))
-            d2 += d * d
-        is_inside = labels[place] == FOREGROUND
-        weights[0, side] = d2 if is_inside else _ZERO
-        weights[1, side] = _ZERO if is_inside else _TOLERANCE2 / (_TOLERANCE2 + d2)
-        inside += weights[0, side]
-        outside += weights[1, side]
-    if inside <= 0 or outside <= 0:
+def gather_colours(lanes, x, l, scale, middle, sides, is_inside, colours):  # type: ignore[no-untyped-def]
+    """Write the background of a pixel, and the mean colour of the foreground beside it; return whether there is any."""
+    # diagonal neighbours make no difference
+    inside = is_inside[0] + is_inside[1] + is_inside[2] + is_inside[3]
+    if inside == _ZERO:
         return False
     for c in range(len(lanes)):
-        foreground, others = _ZERO, _ZERO
-        for side in range(len(SIDES)):
-            value = np.float32(x[places[SIDES[side]] * np.uint64(len(lanes)) + np.uint64(c)])
-            foreground += weights[0, side] * value
-            others += weights[1, side] * value
-        colours[0, c] = scale * np.float32(l[places[_MIDDLE] * np.uint64(len(lanes)) + np.uint64(c)])
-        colours[1, c] = scale * foreground / inside
-        colours[2, c] = scale * others / outside
+        total = _ZERO
+        for side in range(len(sides)):
+            total += is_inside[side] * np.float32(x[np.uint64(sides[side] * len(lanes) + c)])
+        colours[0, c] = scale * np.float32(l[np.uint64(middle * len(lanes) + c)])
+        colours[1, c] = scale * total / inside
     return True
-
-
-@part
-def shares_at(labels, places, vertical, across):  # type: ignore[no-untyped-def]
-    """Return the weighted shares of foreground and shadow at the `places` around a pixel."""
-    foreground, shadow = _ZERO, _ZERO
-    for a in range(_WINDOW):
-        for b in range(_WINDOW):
-            label, weight = labels[places[a * _WINDOW + b]], vertical[a] * across[b]
-            foreground += weight if label == FOREGROUND else _ZERO
-            shadow += weight if label == SHADOW else _ZERO
-    return foreground, shadow
 
 
 @part
 def is_foreground(lanes, pixels, first, scale, share, colours):  # type: ignore[no-untyped-def]
     """Return whether a full-size pixel, at the entry `first`, is foreground by its colour and its place."""
-    background, foreground, others = _ZERO, _ZERO, _ZERO
+    b, f = _ZERO, _ZERO
     for c in range(len(lanes)):
         v = scale * np.float32(pixels[first + np.uint64(c)])
-        background += (v - colours[0, c]) ** 2
-        foreground += (v - colours[1, c]) ** 2
-        others += (v - colours[2, c]) ** 2
-    b, f = np.sqrt(min(background, others)), np.sqrt(foreground)
-    return _PLACE * (share + share - _ONE) * (b + f + _TOLERANCE) + (b - f) > _ZERO
+        b += (v - colours[0, c]) ** 2
+        f += (v - colours[1, c]) ** 2
+    b, f = np.sqrt(b), np.sqrt(f)
+    return share * (f + b + _TOLERANCE) > f + _HALF * _TOLERANCE
 
 
 @kernel

@@ -68,7 +68,7 @@ tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """
 _REDUCED = """
 scene._reduction_kernels.enlarge: i8, i8, lanes, P_3, f4, P_3, P_3, f4, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_2,\
- f4_2, u8_1, u1_1
+ f4_2, f4_2, u1_1
 scene._reduction_kernels.update_detail: u1_2, P_3, P_3, i8, i8
 """
 FIRST_FRAME, START, TRACKING = range(3)

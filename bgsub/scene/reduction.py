@@ -12,8 +12,7 @@ from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _reduction_kernels
-from bgsub.scene._frame_kernels import CHUNK
-from bgsub.scene._reduction_kernels import COUNT, REACH, SIDES, SPREAD
+from bgsub.scene._reduction_kernels import REACH, SPREAD
 from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
 from bgsub.separation import BACKGROUND
 
@@ -43,10 +42,10 @@ class Reduction:
         self._bands = bands_for(height * width, _WORK, threads)
         self._work = [
             (
-                np.empty((3, MAX_CHANNELS), np.float32),
-                np.empty((2, len(SIDES)), np.float32),
-                np.empty(COUNT, np.uint64),
-                np.empty(CHUNK, np.uint8),
+                np.empty((2, MAX_CHANNELS), np.float32),
+                np.empty((3, 3), np.float32),
+                np.empty((3, 3), np.float32),
+                np.empty(w, np.uint8),
             )
             for _ in range(self._bands)
         ]
