@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -35,6 +36,12 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
             f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; "
             f"reduce memory with {remedy}{'' if _share is None else ' or fewer workers'}"
         )
+
+
+def release_unused() -> None:
+    """Return free pages of the heap to the system, where the C library can; else fragments of old objects add up."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bgsub._opencv import cv2, quiet
 from bgsub.errors import SourceError
+from bgsub.numerics import memory
 from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
@@ -136,6 +137,7 @@ class NetworkCapture:
         """End the connection; may be called more than once."""
         self._container.close()
         self._disconnect()
+        memory.release_unused()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
