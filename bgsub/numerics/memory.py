@@ -13,6 +13,8 @@ from bgsub.errors import ParameterError
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESS = Path("/proc/self")
 
+_M_ARENA_MAX = -8  # of malloc.h
+
 _share: int | None = None  # bytes of this process, one of several
 
 
@@ -38,10 +40,10 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         )
 
 
-def release_unused() -> None:
-    """Return free pages of the heap to the system, where the C library can; else fragments of old objects add up."""
+def limit_arenas() -> None:
+    """Let all threads share two heaps of the GNU C library; with one each, fragments add up if threads come and go."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:

@@ -96,13 +96,6 @@ def clear(image, filled):  # type: ignore[no-untyped-def]
 
 
 @part
-def to_unit(pixels, scale, x):  # type: ignore[no-untyped-def]
-    """Write ``scale * pixels`` into `x`, (m,), float32; `pixels` (m,) of any real dtype, `scale` float32."""
-    for i in range(x.size):
-        x[i] = np.float32(pixels[i]) * scale
-
-
-@part
 def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
     """Write ``full * l`` into `out`, (m,); rounded and clipped to [0, top] if `top` is not 0 (integers)."""
     if top > 0:

@@ -28,8 +28,8 @@ def enlarge(  # type: ignore[no-untyped-def]
     `columns` (w + 1,): first full-size lines; `row_taper` (H, 3), `column_taper` (W, 3): weights of reduced lines;
     `colours` (2, c), `foreground` and `shadow` (3, 3) float32 and `edges` (w,) uint8 are work.
     """
-    # an edge pixel is foreground if g > (f + T / 2) / (f + b + T): share g of foreground around it, joint distances f and
-    # b from the colours of the foreground beside it and of its background, T = 0.04
+    # an edge pixel is foreground if g > (f + T / 2) / (f + b + T): share g of foreground around it, joint distances f
+    # and b from the colours of the foreground beside it and of its background, T = 0.04
     h, w = mask.shape
     images = mask, frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
     work = colours, foreground, shadow

@@ -82,8 +82,7 @@ class StartBackground:
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
-        _frame_kernels.to_unit(self.colours.background, self._scale, self._low_rank)
-        return self._low_rank
+        return np.multiply(self.colours.background, self._scale, out=self._low_rank)
 
 
 class TrackedBackground:
@@ -114,7 +113,6 @@ class TrackedBackground:
         self.scale = np.ones((h, w), np.float32)
         self._follows = parameters.mu is None
         self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
-        self.one_pass = True
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
@@ -143,26 +141,11 @@ class TrackedBackground:
         flags, seen = (_NOTHING, _EVERYTHING) if hidden is None else (hidden.reshape(-1), self._seen)
         known = pixels, self._scale, self.scale.reshape(-1), flags
         _frame_kernels.read_subset(*self._places, *known, self._values, self._scales, self._seen)
-        sweep = subspace.begin(self._values, seen, self._scales, PERIOD, self._entries) if self.one_pass else None
-        if sweep is None:
-            return self._separate_plainly(engine, hidden)
+        sweep = subspace.begin(self._values, seen, self._scales, PERIOD, self._entries)
         result = engine.sweep(sweep, hidden, self.scale, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])
         return Comparison(result.candidates, update, (PERIOD, turn))
-
-    def _separate_plainly(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
-        """Compare the frame of the engine by the plain passes of the tracker."""
-        pixels = engine.images.pixels
-        x = np.empty(pixels.size, np.float32)
-        _frame_kernels.to_unit(pixels, self._scale, x)
-        weights = _EVERYTHING
-        if hidden is not None:
-            weights = np.repeat(hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
-        scale = np.repeat(self.scale.reshape(-1), self._frames.channels)
-        update = self._subspace.separate(x, weights, scale)
-        assert update.low_rank is not None
-        return Comparison(engine.compare(update.low_rank), update)
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
@@ -196,9 +179,7 @@ class TrackedBackground:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
         rows = np.flatnonzero(due.any(axis=1))
         part = np.s_[rows[0] : rows[-1] + 1]
-        chosen = np.ascontiguousarray(pixels[part])
-        target = np.empty(chosen.size, np.float32)
-        _frame_kernels.to_unit(chosen.reshape(-1), self._scale, target)
+        target = pixels[part].reshape(-1) * self._scale
         entries = np.repeat(due[part].reshape(-1), self._frames.channels).view(np.uint8)
         self._subspace.retarget(target, entries, rows[0] * pixels[0].size)
 

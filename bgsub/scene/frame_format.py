@@ -254,8 +254,8 @@ def _warn_of_depth(largest: int) -> None:
 
 def scale_of(frames: FrameFormat, parameters: SubtractorParameters) -> float:
     """Return the factor by which frames are reduced."""
-    # OpenCV averages four pixels in a third of the time of a bilinear reduction; of 11 labelled sequences with 77,000 to
-    # 98,000 pixels the mean F is .0025 less than at a scale of .67, and the time of a frame 40 % less
+    # OpenCV averages four pixels in a third of the time of a bilinear reduction. On 11 labelled sequences with 77,000
+    # to 98,000 pixels mean F is .0025 less than at a scale of .67, and the time of a frame 40 % less
     if parameters.scale != "auto":
         return parameters.scale
     pixels = math.prod(frames.shape[:2])

@@ -28,7 +28,6 @@ RECORDS = {
 
 _FIRST_FRAME = """
 scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
-scene._frame_kernels.to_unit: f4_1, f4, f4_1
 scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
 scene._segment_kernels.find_solid: u1_2, u1_1, u1_2, u1_2
 scene._frame_kernels.residual_map: Images, CompareParams, f4_1
@@ -62,9 +61,6 @@ tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
 tracking._kernels.transform_rows: f4_2, f4_2, f4_2
 scene._frame_kernels.read_subset: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
-scene._frame_kernels.to_unit: P_1, f4, f4_1
-tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
-tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """
 _REDUCED = """
 scene._reduction_kernels.enlarge: i8, i8, lanes, P_3, f4, P_3, P_3, f4, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_2,\

@@ -89,11 +89,10 @@ class Subspace:
         self._passes += 1
         return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
 
-    def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep | None:
+    def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
-        # None while a gradient of more than one direction is pending; the arrays must not change before `update`
-        if len(self._R):
-            return None
+        # a pending gradient is dropped; the arrays must not change before `update`
+        self._R = self._R[:0]
         fit = self.fit(values, a, scale)
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
@@ -155,7 +154,8 @@ class Subspace:
         self.step_length = t
         self._C = (1 - w) * self._C + w * np.outer(y, y)
         R = carried(step.R, t, self._C, self.parameters.metric, self.parameters.gradient_carry)
-        R_old, self._R = self._R, R if np.any(R) else R[:0]
+        # one pass in blocks has no place for a pending gradient
+        R_old, self._R = self._R, R[:0] if vector is None or not np.any(R) else R
         T = (step.basis @ theta).T[: k + len(self._R)]
         if len(R_old):
             basis.transform(T)

@@ -222,7 +222,9 @@ def test_accepted_full_step_does_not_increase_the_objective(surrogate, m, k, w, 
 def assert_same(frames, rank, events, **parameters):
     """Compare both ways through the engine: equal results up to rounding."""
     level = 1 if frames.dtype == np.uint8 else 1 / 255
-    streams = (dense.seen_by(frames, rank, one_pass, events, **parameters) for one_pass in (True, False))
+    streams = (
+        dense.seen_by(frames, rank, kind, events, **parameters) for kind in (dense.TrackedBackground, dense.PlainPasses)
+    )
     for one, other in zip(*streams, strict=True):
         assert np.abs(one[0] - other[0]).max() <= level
         assert np.abs(one[1] - other[1]).max() <= (2 / 255 if frames.dtype == np.uint8 else 2e-3)  # a level each
