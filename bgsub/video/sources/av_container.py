@@ -38,6 +38,8 @@ _PICTURES = "bmp_pipe,gif_pipe,image2,j2k_pipe,jpeg_pipe,jpegxl_anim,jpegxl_pipe
 FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
+# Options of `av.open` for metadata that are not UTF-8; PyAV 19 always reads them.
+ANY_METADATA = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
 
 # One packet of these codecs makes one frame. With other codecs, a decoder with threads does not say which frames it
@@ -63,7 +65,7 @@ class Container(AbstractContextManager["Container"]):
         options["options"] = {**options.get("options", {"format_whitelist": FORMATS}), **limit}
         # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
         source = str(source.absolute()) if isinstance(source, Path) else source
-        self.container = av.open(source, metadata_errors="replace", **options)
+        self.container = av.open(source, **ANY_METADATA, **options)
         stream = first_video(self.container)
         if stream is None or stream.codec_context is None:
             self.container.close()
@@ -164,7 +166,7 @@ def open_video(path: Path, threads: bool = True) -> Container:
     try:
         container = Container(path, threads=threads)
         if not container.stream.codec_context.width:
-            with av.open(str(path.absolute()), options=_WITHOUT_DECODERS, metadata_errors="replace") as header:
+            with av.open(str(path.absolute()), options=_WITHOUT_DECODERS, **ANY_METADATA) as header:
                 announced = first_video(header).codec_context
                 needed, size = announced.width * announced.height * _PER_PIXEL, f"{announced.width}x{announced.height}"
             memory.check_memory(needed, f"video '{path}', {size},", "smaller frames")
