@@ -19,6 +19,8 @@ from video_fakes import write_video
 from bgsub.cli import invoke
 from bgsub.errors import SinkError
 from bgsub.events.overview import write_overview
+from bgsub.events.search import search_results
+from bgsub.video.regions import Regions
 
 NAMES = [
     "<img src=x onerror=alert(1)>",
@@ -159,6 +161,27 @@ def test_only_files_are_read_as_results(place, capsys):
         os.mkfifo(place / "out" / name)
     code, _, problems = ask(("overview", "out"), capsys)
     assert (code, problems) == (2, [])
+
+
+def test_lists_name_only_files_in_their_folder(place, score):
+    """The pages and tables name no others, also not by links."""
+    (place / "out/objects").mkdir(parents=True)
+    (place / "secret.jpg").touch()
+    (place / "out/link.jpg").symlink_to(place / "secret.jpg")
+    (place / "out/up").symlink_to(place)
+    hostile = ["../secret.jpg", "objects/../../secret.jpg", str(place / "secret.jpg"), "link.jpg", "up/secret.jpg"]
+    hostile += ["..", "up", "../" * 50 + "etc/passwd", "//host/x.jpg", "a\0/../../x", "~/../../x", "../out-of-it/x.jpg"]
+    names = [*hostile, "objects/1.jpg", "objects/../2.jpg"]
+    Path("out/events.jsonl").write_text("".join(json.dumps({**LINE, "picture": name}) + "\n" for name in names))
+    rows = [f"{file},0,1,0,,,{name}\n" for file, name in [*((name, name) for name in hostile), ("a.mp4", "a.jpg")]]
+    Path("out/clips.csv").write_text("file,start,end,peak_share,began,source,thumbnail\n" + "".join(rows))
+    write_overview(place / "out", place / "page.html")
+    events = json.loads(Path("page.html").read_text().partition('id="data">')[2].partition("</script>")[0])
+    linked = {event[key] for event in events for key in ("picture", "clip")} - {""}
+    good = {"out/objects/1.jpg", "out/2.jpg", "out/a.mp4", "out/a.jpg"}
+    found = {row["picture"] for row in search_results(place / "out", Regions(["a=0,0,30,48"]))}
+    searched = {str(place / "out" / name) for name in names[-2:]} | {None}
+    score("paths out of the folder of a list", [(linked, linked == good), (found, found == searched)])
 
 
 def peak_memory(function, *arguments):
