@@ -283,7 +283,13 @@ def test_names_on_the_page_are_texts(monkeypatch, score):
         pytest.skip("needs chromium")
     monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SECONDS", 600)
     names = [name for name in NAMES if "\udcff" not in name]
-    names += ["</textarea></style></title><svg/onload=alert(1)>", "${alert(1)}", "javascript:alert(1)//", "__proto__", "\0"]
+    names += [
+        "</textarea></style></title><svg/onload=alert(1)>",
+        "${alert(1)}",
+        "javascript:alert(1)//",
+        "__proto__",
+        "\0",
+    ]
     drawn = [name for name in map(region_of, names) if name.isprintable()]
     cameras = {name: Controls(view="input") for name in names}
     store = RegionStore({"roi": [f"{name}=10%,10%,20%,20%" for name in drawn]}, Saved().save)

@@ -7,13 +7,16 @@ import itertools
 import json
 import os
 import random
+import shlex
 import shutil
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene
+from receiver import receiving
 from video_fakes import write_video
 
 from bgsub.cli import invoke
@@ -98,6 +101,47 @@ def test_names_neither_control_the_terminal_nor_become_formulas_nor_break_files(
         yield "shell", not Path("pwned").exists()
 
     score("hostile names of files, folders and regions", outcomes())
+
+
+HOOK = "import json, os, sys; print(json.dumps([sys.argv[1:], sys.stdin.read()]), file=open(f'{os.getpid()}.got', 'w'))"
+HOOKED = [
+    "a\x1b]0;x\x07\nbgsub: $(touch pwned)",
+    "a'; touch pwned; '",
+    '"; touch pwned #',
+    "{event} {no} {",
+    "-rf",
+    "a\\ b",
+]
+
+
+def test_names_stay_arguments_of_hooks(place, film, capsys, tries, score):
+    """No shell, no more arguments, no placeholders in values; the messages of hooks and servers are single lines."""
+    words = [sys.executable, "-c", HOOK, "{source}", "a{regions}b", "--name={source}{event}", "{snapshot}"]
+    noisy = ["--on-event", "sh -c 'printf %s \"$1\" >&2; exit 3' sh {source}", "--webhook"]
+
+    def outcomes():
+        for name in [*HOOKED, *NAMES[: tries(4, len(NAMES))]]:
+            file, region = name.replace("/", ""), region_of(name)
+            shutil.copy(film, f"{file}.avi")
+            options = ["-o", f"out{file}", "--snapshots", f"out{file}", "--on-event", f"snapshot:{shlex.join(words)}"]
+            options += ["--roi", f"{region}=0,0,100%,100%"] if region.isprintable() else []
+            with receiving([b"HTTP/1.0 500 \x1b[2J\nx\r\n\r\n"]) as server:
+                options += [*noisy, server.address] if name == HOOKED[0] else []  # it is tried for some seconds
+                code = invoke(["track", f"./{file}.avi", *options, "--log", "log.txt", *QUICK])
+            err = capsys.readouterr().err
+            got = [json.loads(path.read_text()) for path in place.glob("*.got")]
+            (arguments, text), *more = got
+            snapshot = json.loads(text)["snapshot"].encode(errors="replace")
+            regions = f"a{region if region.isprintable() else ''}b"
+            is_right = arguments[:3] == [file, regions, f"--name={file}motion"] and not more
+            is_right &= arguments[3].encode(errors="replace") == snapshot and Path(arguments[3]).is_file()
+            is_clean = all(sign.isprintable() or sign == "\n" for sign in err)
+            yield (code, got, err), is_right and is_clean and code == 0 and not Path("pwned").exists()
+            os.remove(next(place.glob("*.got")))
+        lines = Path("log.txt").read_text("utf-8").splitlines()
+        yield lines, all(line[:2] == "20" for line in lines) and "exit code 3: bgsub" in "".join(lines)
+
+    score("hostile names in hooks", outcomes())
 
 
 LINE = {
