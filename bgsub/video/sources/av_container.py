@@ -19,7 +19,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.numerics import memory
 from bgsub.storage.durable_io import os_errors_as
-from bgsub.video._pyav import av
+from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.timecode import Timecode
 
@@ -38,8 +38,6 @@ _PICTURES = "bmp_pipe,gif_pipe,image2,j2k_pipe,jpeg_pipe,jpegxl_anim,jpegxl_pipe
 FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
-# Options of `av.open` for metadata that are not UTF-8; PyAV 19 always reads them.
-ANY_METADATA = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
 
 # One packet of these codecs makes one frame. With other codecs, a decoder with threads does not say which frames it
