@@ -52,7 +52,7 @@ class PacketCopy:
             with av.open(str(like.absolute()), **ANY_METADATA) as source:
                 streams = [first_video(source), *source.streams.audio[:1]]
                 self._streams = [self._container.add_stream_from_template(stream) for stream in streams]
-                self._streams[0].codec_context.framerate = streams[0].average_rate  # for the header
+                self._streams[0].codec_context.framerate = streams[0].average_rate or 0  # for the header
             self._container.start_encoding()
         except BaseException:
             self._container.close()
