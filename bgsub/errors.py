@@ -65,7 +65,7 @@ class StoppedError(BgsubError):
     ----------
     message : str
         One line.
-    by : {"user", "SIGINT", "SIGTERM"}
+    by : {"user", "SIGINT", "SIGTERM", "SIGHUP"}
         The reason; an attribute as well.
     result : JobResult, optional
         The result until then; an attribute as well.

@@ -65,7 +65,7 @@ def _unexpected(error: BaseException) -> str:
 
 
 def code_of(stopped: str) -> int:
-    """Return the exit code of a run that was stopped: 130 by Ctrl-C, 143 by SIGTERM, 1 otherwise."""
+    """Return the exit code of a run that was stopped: 130 by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 1 otherwise."""
     return 128 + signal.Signals[stopped] if stopped in INTERRUPTED else FAILURE
 
 

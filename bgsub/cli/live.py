@@ -134,8 +134,8 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
     are dropped and counted. Several cameras have one window each and share the page; the files of each are in its
     own folder.
 
-    q in the window, Ctrl-C and SIGTERM end the run of a camera with exit code 0. Before the end of a file, or of
-    --duration, the two signals give the exit codes 130 and 143.
+    q in the window, Ctrl-C, SIGTERM and SIGHUP end the run of a camera with exit code 0. Before the end of a file,
+    or of --duration, the signals give the exit codes 130, 143 and 129.
 
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, r reset the model,
     f freeze it.

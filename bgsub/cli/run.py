@@ -110,8 +110,9 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     --event-formats writes events.csv, events.jsonl and summary.html; with --roi, csv adds regions.csv.
     Regions are clipped to the frame.
 
-    After Ctrl-C the outputs are finished and the exit code is 130, after SIGTERM 143, but 0 for a camera without
-    --end or --duration. After an interruption of the input the outputs are finished and the exit code is 1.
+    After Ctrl-C the outputs are finished and the exit code is 130, after SIGTERM 143, after SIGHUP (a closed
+    terminal) 129, but 0 for a camera without --end or --duration. After an interruption of the input the outputs
+    are finished and the exit code is 1.
     """
     _run(sources, output, **options)
 

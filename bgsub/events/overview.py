@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bgsub.errors import counted
-from bgsub.events.clips import is_plain
-from bgsub.events.results import Result, find_results, read_clips, read_objects
+from bgsub.events.results import Result, find_results, inside, read_clips, read_objects
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import Claims
 from bgsub.video.timecode import clock_text
@@ -79,7 +78,6 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
     for path in result.clips:
         for row in read_clips(path):
             first, last = _number(row.get("start", "")), _number(row.get("end", ""))
-            thumbnail = row.get("thumbnail", "")
             yield {
                 "kind": "clip",
                 "source": result.name if result.events is not None else row.get("source") or result.name,
@@ -88,8 +86,8 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
                 "time": _clock(first),
                 "text": f"{last - first:.1f} s, at most {100 * _number(row.get('peak_share', '')):.2g} % in motion",
                 "regions": [],
-                "picture": _link(path.parent / thumbnail, base) if is_plain(thumbnail) else "",
-                "clip": _link(path.parent / row["file"], base),
+                "picture": _link(inside(path.parent, row.get("thumbnail", "")), base),
+                "clip": _link(inside(path.parent, row["file"]), base),
             }
     for one in read_objects(result.events) if result.events is not None else ():
         if one.start is None or one.end is None:
@@ -105,7 +103,7 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             "time": time,
             "text": text,
             "regions": one.regions,
-            "picture": _link(result.folder / one.picture, base) if one.picture else "",
+            "picture": _link(inside(result.folder, one.picture), base),
             "clip": "",
         }
 
@@ -122,6 +120,6 @@ def _number(text: str) -> float:
     return number if abs(number) < 1e9 else 0.0
 
 
-def _link(path: Path, base: Path) -> str:
-    """Return the address of a file in a page in the folder `base`."""
-    return quote(Path(os.path.relpath(path, base)).as_posix(), errors="surrogateescape")
+def _link(path: Path | None, base: Path) -> str:
+    """Return the address of a file in a page in the folder `base`; empty without a file."""
+    return "" if path is None else quote(Path(os.path.relpath(path, base)).as_posix(), errors="surrogateescape")

@@ -61,6 +61,13 @@ def find_results(folder: Path) -> list[Result]:
     return results
 
 
+def inside(folder: Path, name: str) -> Path | None:
+    """Return the path of a file that a list in a folder names; None without a name, or if it is not in that folder."""
+    path = folder / name
+    is_in = name and "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    return path if is_in else None
+
+
 @dataclass(frozen=True, eq=False)
 class StoredObject:
     """An object of an events.jsonl, checked."""

@@ -16,7 +16,7 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.motion_table import MotionListSink, Row, row_of
-from bgsub.events.results import Result, find_results, read_objects
+from bgsub.events.results import Result, find_results, inside, read_objects
 from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
@@ -154,7 +154,8 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
             x, y, w, h = one.boxes[peak].tolist()
             event.peak_frame, event.peak_share, event.peak_box = int(one.frames[peak]), float(best.max()), (x, y, w, h)
             event.regions = [name for name, share in zip(regions.names, shares[:, part], strict=True) if share.any()]
-            event.picture = str(result.folder / one.picture) if one.picture else None
+            picture = inside(result.folder, one.picture)
+            event.picture = None if picture is None else str(picture)
             yield row_of(event, result.name)
 
 

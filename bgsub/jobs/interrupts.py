@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a running pipeline ends between two frames, with the same frames in every output.
+"""Ctrl-C, SIGTERM and SIGHUP: a running pipeline ends between two frames, with the same frames in every output.
 
 A signal may come at any point. Code that must not be interrupted installs a handler for a block (`taken`); elsewhere a
 signal raises `KeyboardInterrupt`. Signals within a second count as one, because a terminal and a parent process may
@@ -23,7 +23,8 @@ from typing import Any, NoReturn
 logger = logging.getLogger("bgsub")
 
 #: The names of the signals that end a run.
-INTERRUPTED = ("SIGINT", "SIGTERM")
+INTERRUPTED = ("SIGINT", "SIGTERM", "SIGHUP")
+NUMBERS = [getattr(signal, name) for name in INTERRUPTED if hasattr(signal, name)]  # Windows has no SIGHUP
 
 _TOGETHER = 1.0  # seconds
 _RESEND_AFTER = 0.05  # seconds
@@ -34,17 +35,18 @@ _handlers: list[Handler] = []  # the innermost last
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, treated as Ctrl-C."""
+    """SIGTERM, or the signal of the argument, treated as Ctrl-C."""
 
 
 def interruption(number: int) -> KeyboardInterrupt:
     """Return the exception that a signal raises."""
-    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
 
 
 def name_of(interrupt: KeyboardInterrupt) -> str:
-    """Return the name of the signal behind an interrupt, "SIGINT" or "SIGTERM"."""
-    return (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT).name
+    """Return the name of the signal behind an interrupt, one of `INTERRUPTED`."""
+    number = (*interrupt.args, signal.SIGTERM)[0] if isinstance(interrupt, Terminated) else signal.SIGINT
+    return signal.Signals(number).name
 
 
 def stopped_by(name: str) -> str:
@@ -117,11 +119,11 @@ class Signals:
         self.raised = 0  # the signal that was raised as an exception, 0 for none; it may have caused another error
         self.code: int | None = None
         self._count, self._last = 0, -math.inf
-        self._before = signal.signal(signal.SIGTERM, self)
-        self._before_int = signal.getsignal(signal.SIGINT)
+        self._before = {number: signal.getsignal(number) for number in NUMBERS}
         self._unraisable = sys.unraisablehook
-        if self._before_int not in (None, signal.SIG_IGN):  # not from Python, or ignored on purpose
-            signal.signal(signal.SIGINT, self)
+        for number, before in self._before.items():
+            if number == signal.SIGTERM or before not in (None, signal.SIG_IGN):  # not from Python, or as by nohup
+                signal.signal(number, self)
         sys.unraisablehook = self._resend_lost
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
@@ -155,7 +157,7 @@ class Signals:
 
     def leave(self) -> None:
         """Exit with `code`: while Python exits, the default handlers would change the exit code."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in NUMBERS:
             signal.signal(number, signal.SIG_IGN)
         if self.raised and self.code is not None:
             with suppress(OSError, ValueError):
@@ -166,9 +168,9 @@ class Signals:
     def give_back(self) -> None:
         """Restore the handlers from before."""
         sys.unraisablehook = self._unraisable
-        signal.signal(signal.SIGTERM, self._before)
-        if self._before_int not in (None, signal.SIG_IGN):
-            signal.signal(signal.SIGINT, self._before_int)
+        for number, before in self._before.items():
+            if before is not None:
+                signal.signal(number, before)
 
 
 def take_signals() -> Signals:

@@ -188,7 +188,7 @@ class Summary:
         Frames that could not be read.
     seconds : float
         Duration of the run, without the time of looking ahead.
-    stopped : {"end", "user", "limit", "SIGINT", "SIGTERM", "broken"}
+    stopped : {"end", "user", "limit", "SIGINT", "SIGTERM", "SIGHUP", "broken"}
         The source ended; the user ended the run (a key, the window's close button, a number of frames);
         `Job.max_events` was reached; Ctrl-C or another signal ended it; or the source failed.
     resumed : int

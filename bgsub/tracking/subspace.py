@@ -22,6 +22,7 @@ USUAL = "scaled", "objective", "model"  # metric, line search and carry for whic
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed, or all scales are one
 _HYGIENE = 150  # updates between two re-orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
+_IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 
 
@@ -174,6 +175,8 @@ class Subspace:
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
         self._rotate(self.basis.retarget(target, chosen, start, y))
+        if float(y @ y) > _IMPOSSIBLE * self.basis.m:  # that Gram matrix is inexact
+            self._orthonormalise()
         self._passes += 1
 
     def _active(self) -> np.ndarray:

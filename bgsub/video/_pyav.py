@@ -9,4 +9,7 @@ import bgsub._opencv  # noqa: F401 - first
 
 import av  # isort: skip
 
-__all__ = ["av"]
+__all__ = ["ANY_METADATA", "av"]
+
+#: Options of `av.open` for files with metadata that are not UTF-8; PyAV 19 always reads them.
+ANY_METADATA = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}

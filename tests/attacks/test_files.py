@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import copy
 import io
 import re
 import shutil
@@ -17,7 +18,9 @@ import pytest
 from file_kit import continue_model, members_of, resume_job, save_models, with_damaged_array, write_members
 
 import bgsub
+from bgsub import BackgroundSubtractor
 from bgsub.cli import invoke
+from bgsub.errors import ParameterError
 
 SECONDS = 60  # time limit of a call
 MEGABYTES = 500  # memory limit of a call
@@ -129,6 +132,30 @@ def test_models_with_impossible_values_do_not_crash(tmp_path, tries, score, monk
     with process:
         score(f"model with impossible values{', bounds checks' * has_bounds_checks}", outcomes())
     assert {0, 2} <= codes
+
+
+def test_forged_coefficients_leave_the_basis_orthonormal(tmp_path, tries, score):
+    saved = [(BackgroundSubtractor.load(path).snapshot(), first) for path, first in save_models(tmp_path)[1:]]
+
+    def outcomes():
+        for seed in range(tries(30, 3000)):
+            rng = np.random.default_rng(seed)
+            (header, state), first = saved[seed % len(saved)]
+            state = copy.deepcopy(state)
+            y = state["scenes"]["model"]["tracker"]["coefficients"]
+            y *= rng.normal(size=y.size) * 10 ** rng.uniform(-3, 5) if seed % 3 else rng.choice([-1, 1]) * 1000
+            try:
+                subtractor = BackgroundSubtractor.from_snapshot(header, state)
+            except ParameterError:
+                yield (seed, "refused"), True
+                continue
+            for frame in file_kit.frames()[first : first + 4]:  # a cut follows
+                subtractor.apply(frame)
+            tracked = subtractor._scenes.model.tracked  # None in a new scene
+            skew = tracked and abs(tracked._subspace.basis.gram() - np.eye(tracked._subspace.basis.k)).max()
+            yield (seed, skew), not skew or skew < 1e-4
+
+    score("forged coefficients", outcomes())
 
 
 def test_damaged_inputs_end_in_one_line(process, tmp_path, tries, score):

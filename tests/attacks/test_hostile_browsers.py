@@ -8,13 +8,16 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from live_fakes import wait_until
+from live_fakes import Saved, wait_until
+from test_hostile_results import NAMES, region_of
 from video_fakes import make_frames, separate
 
 from bgsub.jobs.controls import Controls
+from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.video import Frame
 
@@ -270,3 +273,60 @@ def test_a_pipelined_request_is_ignored(score):
         assert target.ask("/control", fields, "POST", json.dumps({"paused": True}))[0] == 200
         assert target.controls.paused
     score("page: a request behind another", outcomes)
+
+
+@pytest.mark.browser
+def test_names_on_the_page_are_texts(monkeypatch, score):
+    """Names of cameras and regions, and paths in messages: no script, no element, no error, all signs."""
+    pages = pytest.importorskip("test_page", reason="needs the package playwright")
+    if pages.BROWSER is None:
+        pytest.skip("needs chromium")
+    monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SECONDS", 600)
+    names = [name for name in NAMES if "\udcff" not in name]
+    names += [
+        "</textarea></style></title><svg/onload=alert(1)>",
+        "${alert(1)}",
+        "javascript:alert(1)//",
+        "__proto__",
+        "\0",
+    ]
+    drawn = [name for name in map(region_of, names) if name.isprintable()]
+    cameras = {name: Controls(view="input") for name in names}
+    store = RegionStore({"roi": [f"{name}=10%,10%,20%,20%" for name in drawn]}, Saved().save)
+    server = LiveServer(cameras, port=0, regions=store)
+    image = make_frames(1)[0]
+
+    def show(number):
+        server.sink(number).write(Frame(0, names[number], None, image), separate(image))
+
+    for number, (name, controls) in enumerate(cameras.items()):
+        controls.notice = name
+        event = {"number": 1, "time": name, "seconds": 1.0, "objects": 1, "regions": [name], "clip": True}
+        recent = SimpleNamespace(describe=lambda event=event: [event], picture=lambda _: None, clip=lambda _: None)
+        server.sink(number).recent = recent
+        show(number)
+
+    def texts(selector, key="textContent"):
+        return page.evaluate("([s, k]) => [...document.querySelectorAll(s)].map((one) => one[k])", [selector, key])
+
+    dialogs, foreign = [], "main :is(script, iframe, object, style, textarea, svg svg), [onload], [onerror]"
+    try:
+        with pages.browsing(refused=True) as page:
+            page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+            page.goto(server.address)
+            page.wait_for_function("n => document.querySelectorAll('.event').length === n", arg=len(names))
+            pages.wait_for(page, lambda: show(0) or page.evaluate("document.images[0].naturalWidth"))
+            page.locator("summary").first.click()
+            page.wait_for_function("n => document.querySelectorAll('svg text').length === n", arg=len(drawn))
+            found = {
+                "cameras": (texts("h2.name"), names),
+                "alternatives": (texts("img.picture", "alt"), [f"Picture of {name}" for name in names]),
+                "messages": (texts(".notice"), names),
+                "events": (texts(".event span"), [f"{name}, 1 s, {name}" for name in names]),
+                "regions": (texts("svg text"), drawn),
+                "choices": (texts(".camera:first-child .which option"), drawn),
+                "dialogs and elements": ((dialogs, texts(foreign)), ([], [])),
+            }
+    finally:
+        server.close()
+    score("hostile names on the page", [((what, *pair), pair[0] == pair[1]) for what, pair in found.items()])

@@ -7,18 +7,23 @@ import itertools
 import json
 import os
 import random
+import shlex
 import shutil
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene
+from receiver import receiving
 from video_fakes import write_video
 
 from bgsub.cli import invoke
 from bgsub.errors import SinkError
 from bgsub.events.overview import write_overview
+from bgsub.events.search import search_results
+from bgsub.video.regions import Regions
 
 NAMES = [
     "<img src=x onerror=alert(1)>",
@@ -98,6 +103,47 @@ def test_names_neither_control_the_terminal_nor_become_formulas_nor_break_files(
     score("hostile names of files, folders and regions", outcomes())
 
 
+HOOK = "import json, os, sys; print(json.dumps([sys.argv[1:], sys.stdin.read()]), file=open(f'{os.getpid()}.got', 'w'))"
+HOOKED = [
+    "a\x1b]0;x\x07\nbgsub: $(touch pwned)",
+    "a'; touch pwned; '",
+    '"; touch pwned #',
+    "{event} {no} {",
+    "-rf",
+    "a\\ b",
+]
+
+
+def test_names_stay_arguments_of_hooks(place, film, capsys, tries, score):
+    """No shell, no more arguments, no placeholders in values; the messages of hooks and servers are single lines."""
+    words = [sys.executable, "-c", HOOK, "{source}", "a{regions}b", "--name={source}{event}", "{snapshot}"]
+    noisy = ["--on-event", "sh -c 'printf %s \"$1\" >&2; exit 3' sh {source}", "--webhook"]
+
+    def outcomes():
+        for name in [*HOOKED, *NAMES[: tries(4, len(NAMES))]]:
+            file, region = name.replace("/", ""), region_of(name)
+            shutil.copy(film, f"{file}.avi")
+            options = ["-o", f"out{file}", "--snapshots", f"out{file}", "--on-event", f"snapshot:{shlex.join(words)}"]
+            options += ["--roi", f"{region}=0,0,100%,100%"] if region.isprintable() else []
+            with receiving([b"HTTP/1.0 500 \x1b[2J\nx\r\n\r\n"]) as server:
+                options += [*noisy, server.address] if name == HOOKED[0] else []  # it is tried for some seconds
+                code = invoke(["track", f"./{file}.avi", *options, "--log", "log.txt", *QUICK])
+            err = capsys.readouterr().err
+            got = [json.loads(path.read_text()) for path in place.glob("*.got")]
+            (arguments, text), *more = got
+            snapshot = json.loads(text)["snapshot"].encode(errors="replace")
+            regions = f"a{region if region.isprintable() else ''}b"
+            is_right = arguments[:3] == [file, regions, f"--name={file}motion"] and not more
+            is_right &= arguments[3].encode(errors="replace") == snapshot and Path(arguments[3]).is_file()
+            is_clean = all(sign.isprintable() or sign == "\n" for sign in err)
+            yield (code, got, err), is_right and is_clean and code == 0 and not Path("pwned").exists()
+            os.remove(next(place.glob("*.got")))
+        lines = Path("log.txt").read_text("utf-8").splitlines()
+        yield lines, all(line[:2] == "20" for line in lines) and "exit code 3: bgsub" in "".join(lines)
+
+    score("hostile names in hooks", outcomes())
+
+
 LINE = {
     **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "began": ""},
     **{"regions": ["door"], "frame_size": [64, 48], "picture": "objects/000001.jpg", "frames": 2, "track_step": 1},
@@ -159,6 +205,27 @@ def test_only_files_are_read_as_results(place, capsys):
         os.mkfifo(place / "out" / name)
     code, _, problems = ask(("overview", "out"), capsys)
     assert (code, problems) == (2, [])
+
+
+def test_lists_name_only_files_in_their_folder(place, score):
+    """The pages and tables name no others, also not by links."""
+    (place / "out/objects").mkdir(parents=True)
+    (place / "secret.jpg").touch()
+    (place / "out/link.jpg").symlink_to(place / "secret.jpg")
+    (place / "out/up").symlink_to(place)
+    hostile = ["../secret.jpg", "objects/../../secret.jpg", str(place / "secret.jpg"), "link.jpg", "up/secret.jpg"]
+    hostile += ["..", "up", "../" * 50 + "etc/passwd", "//host/x.jpg", "a\0/../../x", "~/../../x", "../out-of-it/x.jpg"]
+    names = [*hostile, "objects/1.jpg", "objects/../2.jpg"]
+    Path("out/events.jsonl").write_text("".join(json.dumps({**LINE, "picture": name}) + "\n" for name in names))
+    rows = [f"{file},0,1,0,,,{name}\n" for file, name in [*((name, name) for name in hostile), ("a.mp4", "a.jpg")]]
+    Path("out/clips.csv").write_text("file,start,end,peak_share,began,source,thumbnail\n" + "".join(rows))
+    write_overview(place / "out", place / "page.html")
+    events = json.loads(Path("page.html").read_text().partition('id="data">')[2].partition("</script>")[0])
+    linked = {event[key] for event in events for key in ("picture", "clip")} - {""}
+    good = {"out/objects/1.jpg", "out/2.jpg", "out/a.mp4", "out/a.jpg"}
+    found = {row["picture"] for row in search_results(place / "out", Regions(["a=0,0,30,48"]))}
+    searched = {str(place / "out" / name) for name in names[-2:]} | {None}
+    score("paths out of the folder of a list", [(linked, linked == good), (found, found == searched)])
 
 
 def peak_memory(function, *arguments):

@@ -3,6 +3,7 @@
 The size of files is limited here with RLIMIT_FSIZE, which has the effect of a full disk in the middle of a write.
 """
 
+import gc
 import json
 import os
 import re
@@ -11,22 +12,27 @@ import struct
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zipfile
 import zlib
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
-from video_fakes import content, write_images, write_video
+from live_fakes import beside
+from video_fakes import content, needs_pipes, separate, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.workers import raise_file_limit
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.video import VideoSink, open_source
 from bgsub.video._pyav import av
 from bgsub.video.sources.image_header import announced_size, is_possible
 
@@ -324,6 +330,34 @@ def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
             yield (words, error), status == 1 and is_clear
 
     score("refused memory", outcomes())
+
+
+@needs_pipes
+def test_the_memory_of_a_run_over_a_pipe_does_not_grow(tmp_path, monkeypatch, tries, score):
+    """The libraries keep an index of the video that is written; the program keeps nothing for each frame."""
+    count, first, sizes = tries(5000, 200_000), 1000, []
+    pipe, side = tmp_path / "pipe", 16
+    os.mkfifo(pipe)
+    monkeypatch.setattr("bgsub.jobs.controls._WINDOW", 0.0)  # seconds of statistics
+
+    def send():
+        with pipe.open("wb") as file:
+            file.write(b"YUV4MPEG2 W%d H%d F25:1 C444\n" % (side, side))
+            for index in range(count):
+                file.write(b"FRAME\n" + bytes([index % 200]) * (3 * side * side))
+
+    def measure(frame, _separation):
+        if frame.index in (first, count - 1):
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+
+    subtractor = SimpleNamespace(process=lambda image, learningRate: separate(image))
+    tracemalloc.start()
+    with beside(send), open_source(pipe) as source:
+        Pipeline(source, subtractor, [VideoSink(tmp_path / "mask.mkv")], progress=measure).run()
+    tracemalloc.stop()
+    growth = (sizes[1] - sizes[0]) / (count - first)
+    score("memory for each frame of a pipe", [(f"{growth:.1f} bytes", growth < 10)])
 
 
 def test_queues_and_outputs_count_before_the_start(little_memory, capsys):

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment, alone or combined, to the program or to its process group."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment, alone or combined, to the program or to its process group."""
 
 import json
 import os
@@ -21,12 +21,14 @@ from video_fakes import write_video
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see signal handlers")
 
 # A letter is a signal, a dot is a short pause, and with a hash all signals go to the process group.
-PATTERNS = ["IT", "TI", "II", "I.I", "T.T", "I.T", "T.I", "I", "T", "#I", "#II", "#T"]
+PATTERNS = ["H", "IT", "T", "I", "TI", "II", "I.I", "T.T", "I.T", "T.I", "HT", "H.I", "#I", "#II", "#T", "#H"]
+NUMBERS = {"I": signal.SIGINT, "T": signal.SIGTERM, "H": signal.SIGHUP}
 WAIT, ANSWER = 60, 2  # seconds
 TAKE_SIGNALS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 PROGRAM = TAKE_SIGNALS + "from bgsub.__main__ import main\nif __name__ == '__main__': main()"
 ALLOWED = re.compile(r"bgsub: (\[\d|compiling)|^$")
 # The longest delay of a signal in seconds, and the arguments.
+RESUMED = {"run --resume", "batch"}  # their partial files stay
 COMMANDS = {
     "run": (3.0, "run v0.avi -o out --start-frames 200"),
     "run --resume": (3.0, "run v0.avi -o out --resume --checkpoint-seconds 0.2"),
@@ -89,7 +91,7 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
             if letter == ".":
                 time.sleep(pause)
             elif process.poll() is None:
-                send(process.pid, signal.SIGINT if letter == "I" else signal.SIGTERM)
+                send(process.pid, NUMBERS[letter])
         try:
             _, err = process.communicate(timeout=within)
         except subprocess.TimeoutExpired:
@@ -98,7 +100,11 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
         process.kill()
         process.communicate()
     lines = [line for line in err.splitlines() if not ALLOWED.match(line)]
-    if process.returncode not in (0, 130, 143) or len(lines) > 1 or "Traceback" in err:
+    if (
+        process.returncode not in (0, *(128 + NUMBERS[letter] for letter in pattern if letter in NUMBERS))
+        or len(lines) > 1
+        or "Traceback" in err
+    ):
         return f"exit code {process.returncode}, {lines}"
     _, left = psutil.wait_procs(children, 10)
     return "processes left" if any(child.status() != psutil.STATUS_ZOMBIE for child in left) else ""
@@ -106,7 +112,7 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, name):
-    count, rng = tries({"run": 1}.get(name, 0), 30), random.Random(name)
+    count, rng = tries({"run": 1, "scan": 3, "search": 3}.get(name, 0), 30), random.Random(name)
     if not count:
         pytest.skip("only with --long")
     span, words = COMMANDS[name]
@@ -119,7 +125,8 @@ def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, n
             folder.mkdir()
             delay = rng.random() ** 1.5 * span
             problem = attack(words, folder, pattern, delay, rng.random() * 0.3)
-            yield f"{pattern} after {delay:.2f} s: {problem}", not problem
+            left = [] if RESUMED & {name} else [path.name for path in folder.rglob("*.partial*")]
+            yield f"{pattern} after {delay:.2f} s: {problem}, {left}", not problem and not left
 
     score(f"signals: {name}", outcomes())
 
@@ -127,21 +134,21 @@ def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, n
 def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_path, tries, score):
     rng = random.Random(0)
     words = ["batch", *map(str, sorted(videos.glob("*.avi"))), "-o", "out", "--workers", "2"]
-    both = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGTERM - 1)
+    every = sum(1 << (number - 1) for number in NUMBERS.values())
 
     def outcomes():
         for number in range(tries(2, 200)):
-            folder, pattern = tmp_path / str(number), ("#TI", "#I", "#T", "#T.T", "#I.T")[number % 5]
+            folder, pattern = tmp_path / str(number), ("#TI", "#H", "#I", "#T", "#T.T", "#I.T")[number % 6]
             folder.mkdir()
             blocked = []
 
             def begun(pid, blocked=blocked):
-                blocked += [int(re.search(r"SigBlk:\s*(\w+)", one)[1], 16) & both for one in starting_workers(pid)]
+                blocked += [int(re.search(r"SigBlk:\s*(\w+)", one)[1], 16) & every for one in starting_workers(pid)]
                 return blocked
 
             delay = rng.random() ** 2 * 4
             problem = attack(words, folder, pattern, delay, rng.random() * 0.3, begun, ANSWER)
-            yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == both
+            yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == every
 
     score("signals to the group: workers start", outcomes())
 

@@ -14,7 +14,7 @@ from video_fakes import separate
 
 from bgsub.errors import SinkError
 from bgsub.video import Frame, VideoSink, create_sinks, open_source
-from bgsub.video.sinks.copying import CopySink, PacketCopy, ending_of_copy
+from bgsub.video.sinks.copying import CopySink, PacketCopy, Piece, ending_of_copy
 
 RATE, SECONDS, SAMPLES = 25, 4, 48_000
 FLASH = 2.4  # seconds
@@ -116,6 +116,26 @@ def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
     _, begin, _, _ = listen(sink.path)
     assert flash == pytest.approx(FLASH - 2.0, abs=0.002)
     assert begin == pytest.approx(flash, abs=0.02)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_metadata_that_are_not_utf8_do_not_matter(tmp_path, suffix):
+    plain, source = write_flash(tmp_path / f"plain.{suffix}"), tmp_path / f"in.{suffix}"
+    with av.open(str(plain)) as file, av.open(str(source), "w") as copy:
+        copy.metadata["title"] = "TITLE"
+        streams = {stream: copy.add_stream_from_template(stream) for stream in file.streams}
+        for packet in file.demux():
+            if packet.dts is not None:
+                packet.stream = streams[packet.stream]
+                copy.mux(packet)
+    source.write_bytes(source.read_bytes().replace(b"TITLE", b"T\xff\xfe\xe9E"))
+    sink = VideoSink(tmp_path / f"foreground.{suffix}", "foreground", RATE, audio_from=source)
+    take(source, sink)
+    copied = tmp_path / f"copied.{suffix}"
+    packets = PacketCopy(copied, source)
+    packets.append(Piece(source))
+    packets.close()
+    assert [listen(path)[0] for path in (sink.path, copied)] == ["aac", "aac"]
 
 
 def test_sound_that_cannot_be_written_is_a_warning(tmp_path, frames, caplog):

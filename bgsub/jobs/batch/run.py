@@ -53,7 +53,7 @@ class BatchResult:
         Done already by an earlier run.
     left : int
         Sources that a stopped run did not do.
-    stopped : {"end", "SIGINT", "SIGTERM", "lost"}
+    stopped : {"end", "SIGINT", "SIGTERM", "SIGHUP", "lost"}
         All sources were tried; Ctrl-C or another signal stopped it; the scheduler went away.
     seconds : float
         Duration.

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
-from bgsub.jobs.interrupts import afterwards
+from bgsub.jobs.interrupts import NUMBERS, afterwards
 from bgsub.numerics.memory import available_memory
 from bgsub.video.concurrency import SIGNAL_SECONDS
 
@@ -130,8 +130,9 @@ def _signals_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # its start unblocks the signals
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
+    resource_tracker.ensure_running()  # it would be killed by SIGHUP; its start unblocks the other signals
+    signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
     finally:

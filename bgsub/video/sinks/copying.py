@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import playable_name, replacing
-from bgsub.video._pyav import av
+from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.encoding import FORMATS
 from bgsub.video.sources.av_container import first_video
@@ -49,10 +49,10 @@ class PacketCopy:
             options |= {"movflags": "+faststart"} if format in ("mp4", "mov") else {}
         self._container = av.open(place, "w", format=format, options=options)
         try:
-            with av.open(str(like.absolute())) as source:
+            with av.open(str(like.absolute()), **ANY_METADATA) as source:
                 streams = [first_video(source), *source.streams.audio[:1]]
                 self._streams = [self._container.add_stream_from_template(stream) for stream in streams]
-                self._streams[0].codec_context.framerate = streams[0].average_rate  # for the header
+                self._streams[0].codec_context.framerate = streams[0].average_rate or 0  # for the header
             self._container.start_encoding()
         except BaseException:
             self._container.close()
@@ -91,7 +91,7 @@ class PacketCopy:
         self._container.mux_one(packet)
 
     def _pictures(self, piece: Piece) -> Iterator[Any]:
-        with av.open(str(piece.path.absolute())) as source:
+        with av.open(str(piece.path.absolute()), **ANY_METADATA) as source:
             stream = first_video(source)
             key = self._go_to_keyframe(source, stream, piece.begin)
             interval = round(1 / (stream.average_rate or 25) / stream.time_base)
@@ -136,7 +136,7 @@ class PacketCopy:
     def _sounds(self, piece: Piece, start: Fraction) -> Iterator[Any]:
         if len(self._streams) < 2:
             return
-        with av.open(str(piece.path.absolute())) as source:
+        with av.open(str(piece.path.absolute()), **ANY_METADATA) as source:
             stream = source.streams.audio[0]
             fps = first_video(source).average_rate or 25
             source.seek(max(int((start - 1) / stream.time_base), 0), stream=stream, backward=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.storage.durable_io import unlink
-from bgsub.video._pyav import av
+from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
 
 logger = logging.getLogger("bgsub")
@@ -34,7 +34,7 @@ class AudioTrack:
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
         self._name = source
-        self._input = av.open(str(source.absolute()))
+        self._input = av.open(str(source.absolute()), **ANY_METADATA)
         try:
             self._packets = self._open(begin, target, format)
         except BaseException:

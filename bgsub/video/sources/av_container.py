@@ -19,7 +19,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.numerics import memory
 from bgsub.storage.durable_io import os_errors_as
-from bgsub.video._pyav import av
+from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.timecode import Timecode
 
@@ -63,7 +63,7 @@ class Container(AbstractContextManager["Container"]):
         options["options"] = {**options.get("options", {"format_whitelist": FORMATS}), **limit}
         # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
         source = str(source.absolute()) if isinstance(source, Path) else source
-        self.container = av.open(source, metadata_errors="replace", **options)
+        self.container = av.open(source, **ANY_METADATA, **options)
         stream = first_video(self.container)
         if stream is None or stream.codec_context is None:
             self.container.close()
@@ -164,7 +164,7 @@ def open_video(path: Path, threads: bool = True) -> Container:
     try:
         container = Container(path, threads=threads)
         if not container.stream.codec_context.width:
-            with av.open(str(path.absolute()), options=_WITHOUT_DECODERS, metadata_errors="replace") as header:
+            with av.open(str(path.absolute()), options=_WITHOUT_DECODERS, **ANY_METADATA) as header:
                 announced = first_video(header).codec_context
                 needed, size = announced.width * announced.height * _PER_PIXEL, f"{announced.width}x{announced.height}"
             memory.check_memory(needed, f"video '{path}', {size},", "smaller frames")
