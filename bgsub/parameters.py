@@ -210,7 +210,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     )
     scale: float | Auto = _parameter(
         "auto",
-        "reduce the frame by this factor for processing, by default .5 at 320x240 and .25 at 1920x1080; the mask has "
+        "reduce the frame by this factor for processing, by default .67 at 320x240 and .25 at 1920x1080; the mask has "
         "full size",
         0.05,
         1,

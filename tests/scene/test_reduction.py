@@ -217,7 +217,7 @@ def test_background_has_the_detail_of_full_size_frames(dtype, channels, scale):
 
 
 @pytest.mark.parametrize(
-    ("size", "scale"), [((60_000, 1), 1), ((240, 320), 0.5), ((1080, 1920), 0.248), ((1, 2_000_000), 0.251)]
+    ("size", "scale"), [((35_000, 1), 1), ((240, 320), 0.668), ((1080, 1920), 0.248), ((1, 2_000_000), 0.251)]
 )
 def test_automatic_scale(size, scale):
     frames = FrameFormat((*size, 3), "uint8", 255.0)
