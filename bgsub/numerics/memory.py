@@ -40,10 +40,12 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         )
 
 
-def limit_arenas() -> None:
-    """Let all threads share two heaps of the GNU C library; with one each, fragments add up if threads come and go."""
+def trim_heaps() -> None:
+    """Return free memory to the system, and let new threads share the heaps of the GNU C library."""
+    # with a heap for each thread, fragments add up as threads come and go
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:

@@ -137,6 +137,7 @@ class NetworkCapture:
         """End the connection; may be called more than once."""
         self._container.close()
         self._disconnect()
+        memory.trim_heaps()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -183,7 +184,6 @@ class Camera:
     def _open(self) -> Capture:
         if isinstance(self.device, int):
             return LocalCapture(self.device)
-        memory.limit_arenas()  # each attempt has threads of its own
         return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.insecure)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
