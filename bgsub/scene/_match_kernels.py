@@ -29,6 +29,7 @@ class MatchLimits(NamedTuple):
     scale: np.float32  # factor of frame and background to the unit range
     threshold: np.float32  # largest joint distance of a match
     factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds the threshold
+    exposure: np.float32  # factor of the limits of a dark scene, included in the threshold
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
 
 

@@ -15,7 +15,7 @@ from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
 _TINY = np.float32(1e-4)
-# Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
+# Smallest and largest factor; joint distance from the background times the factor, RMS error of the texture, if bright.
 _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
 _WEAK = np.float32(0.83), np.float32(1.15), np.float32(0.5)  # smallest, largest factor; error, in thresholds
@@ -94,6 +94,8 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     is_coloured = has_colour(l, scale)
     darkest, faintest, colour, texture = _COLOURED if is_coloured else _GREY
+    colour *= limits.exposure
+    texture *= limits.exposure
     lightest, error = _WEAK[1] if is_coloured else faintest, _WEAK[2] * limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)

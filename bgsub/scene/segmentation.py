@@ -273,7 +273,8 @@ class Segmenter:
 
     def _limits(self, scale: float) -> MatchLimits:
         if self._match is None or self._match[0] != scale:
-            self._match = scale, MatchLimits(self.noise.sigma, np.float32(scale), *self.limits, self._lanes)
+            limits = *self.limits, np.float32(self.exposure), self._lanes
+            self._match = scale, MatchLimits(self.noise.sigma, np.float32(scale), *limits)
         return self._match[1]
 
     def empty(self) -> np.ndarray:

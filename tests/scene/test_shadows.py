@@ -55,13 +55,13 @@ def assert_between(found, twin):
 @given(h=st.integers(1, 9), w=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @settings(max_examples=40, deadline=None)
 def test_classify_equals_its_twin(h, w, channels, seed):
-    rng, threshold = np.random.default_rng(seed), 0.08
+    rng, threshold, exposure = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2]
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     noise = rng.normal(0, rng.choice([0.01, 0.03]), l.shape)
     x = (l * rng.choice([0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1)) + noise).astype(F)
 
     def limits(scale):
-        return MatchLimits(np.ones((h, w), F), F(scale), F(threshold), F(4), lanes_of(x))
+        return MatchLimits(np.ones((h, w), F), F(scale), F(threshold), F(4), F(exposure), lanes_of(x))
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)
@@ -70,6 +70,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
     np.testing.assert_array_equal(shaded, filled)
     coloured = kernels.has_colour(l, F(1))
     darkest, faintest, colour, texture = map(float, kernels._COLOURED if coloured else kernels._GREY)
+    colour, texture = exposure * colour, exposure * texture
     weak = kernels._WEAK[1] if coloured else faintest, kernels._WEAK[2] * threshold
     wide = x.astype(float), l.astype(float)
 
