@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.events.detection import Detection, detect
+from bgsub.events.detection import Detection, detect, look
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.motion import check_seconds
 from bgsub.events.track import Track, TrackConfirmation, assign
@@ -200,6 +200,7 @@ class ObjectLinker:
         found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
         if self._most != (1, 1, 1):
             found = [one for one in found if self._fits(one, mask.shape)]
+        found = [replace(one, look=look(frame.image, one)) for one in found]
         links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
@@ -272,9 +273,9 @@ class ObjectLinker:
     def _record(self, track: Track, frame: Frame) -> list[ObjectInFrame]:
         """Add the newest sight to a track; return the sights that are known to be of an object."""
         state, last = self.state, track.last
-        one = ObjectInFrame(
-            track.event.id, frame.index, self.time(frame), regions=tuple(self._regions_of(last)), **vars(last)
-        )
+        regions = tuple(self._regions_of(last))
+        seen = last.box, last.centroid, last.area, last.mask
+        one = ObjectInFrame(track.event.id, frame.index, self.time(frame), *seen, regions)
         if not track.event.id and track.confirmation.solid <= 0:
             state.dropped += 1
             track.restart(one)
