@@ -18,7 +18,11 @@ from bgsub.video.views import to_uint8
 #: Most objects of a frame that are tracked: the largest ones.
 MOST_OBJECTS = 200
 
-_BINS, _OFFSET, _MOST_PIXELS = 8, 8, 1024  # of a look: classes of a ratio, grey levels against noise, pixels that suffice
+_BINS, _OFFSET, _MOST_PIXELS = (
+    8,
+    8,
+    1024,
+)  # of a look: classes of a ratio, grey levels against noise, pixels that suffice
 
 
 @dataclass(frozen=True, eq=False)

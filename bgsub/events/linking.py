@@ -54,11 +54,15 @@ class ObjectLinker:
     the distance from the predicted centroid, within a gate of 0.75 box diagonals (2 for an object seen once) plus half
     of the predicted way, and for areas that differ by a factor of 5 at most.
 
+    Both gains are multiplied by the likeness of the colours: the chromaticities of the detection are compared with the
+    mean ones of the track while it was alone. Frames in grey have none.
+
     If objects merge, the one with the larger overlap keeps its ID and the others are hidden: their positions are
-    predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the nearest
-    predictions. If an object splits in which none is hidden, the part with the larger overlap keeps the ID and the
-    others are new objects. Hidden objects are not reported. An object that moves in the opposite direction with another
-    size within 2.4 s has become another one while both were one part of the foreground: its track starts again.
+    predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the objects
+    with the most similar colours and the nearest predictions. If an object splits in which none is hidden, the part
+    with the larger overlap and the more similar colours keeps the ID and the others are new objects. Hidden objects are
+    not reported. An object that moves in the opposite direction with another size within 2.4 s has become another one
+    while both were one part of the foreground: its track starts again.
 
     A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one

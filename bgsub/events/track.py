@@ -112,9 +112,9 @@ class Track:
             del self.recent[0]
         self.seen += interval
         if self.anchor is None and detection.look is not None:
-            weight = 1.0 if self.look is None else interval / min(self.seen, _LOOK_SECONDS)
+            weight = 1.0 if self.look is None else float(interval / min(self.seen, _LOOK_SECONDS))
             mean = detection.look if self.look is None else (1 - weight) * self.look + weight * detection.look
-            self.look = (mean / np.linalg.norm(mean)).astype(np.float32)
+            self.look = mean / np.linalg.norm(mean)
         way = (round(self.velocity[0] * passed), round(self.velocity[1] * passed))
         common = max(intersection(before, detection), intersection(before, detection, way))
         likeness = 2 * common / (before.area + detection.area)
@@ -162,7 +162,7 @@ _REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new track
 _SIZE_RATIO = 5.0  # between two sights of an object
 _MERGED_SHARE = 0.3  # of an object's mask that lies in the one it has merged into
 _FRAGMENT_SHARE = 0.25  # of a merged object's area that a part must have
-_LEAST_LIKENESS, _KEEPING = 0.4, 1.2  # of a part that a hidden object gets; advantage of the one that hides it
+_LEAST_LIKENESS, _KEEPING = 0.6, 1.2  # of a part that a hidden object gets; factor for the object that hides it
 
 
 def assign(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> dict[int, int]:
