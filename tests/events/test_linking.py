@@ -315,7 +315,8 @@ def test_a_hidden_object_gets_no_part_of_other_colours():
     third = [(34, 14, 8, 12)] * 10 + [(min(34 + 2 * i, 80), 14, 8, 12) for i in range(30)]
     frames = [[(first[i], RED), (second[i], BLUE)] for i in range(30)]
     for colour, count in ((GREEN, 3), (BLUE, 2)):
-        objects = link_painted(frames + [[(first[0], RED), (box, colour)] for box in third])
+        halves = [[((x, 14, 8, 6), BLUE), ((x, 20, 8, 6), colour)] for x, *_ in third]
+        objects = link_painted(frames + [[(first[0], RED), *painted] for painted in halves])
         assert len({one.id for one in objects}) == count
 
 
