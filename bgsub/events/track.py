@@ -239,6 +239,7 @@ def _add_parts(
     track: Track, host: Track, found: Sequence[Detection], clock: float, alike: np.ndarray, gains: np.ndarray
 ) -> None:
     """Set the gains of parts of `host` for it or a track hidden in it, by likeness and distance to the prediction."""
+    gains *= track is host  # the last place of a hidden object is old
     for column, one in enumerate(found):
         fits = one.area >= _FRAGMENT_SHARE * track.last.area and (track is host or alike[column] >= _LEAST_LIKENESS)
         if fits and intersection(host.last, one):
