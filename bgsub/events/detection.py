@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,9 +13,16 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, import_optional
 from bgsub.events.event import Box
 from bgsub.separation import FOREGROUND, Separation
+from bgsub.video.views import to_uint8
 
 #: Most objects of a frame that are tracked: the largest ones.
 MOST_OBJECTS = 200
+
+_BINS, _OFFSET, _MOST_PIXELS = (
+    8,
+    8,
+    1024,
+)  # of a look: classes of a ratio, grey levels against noise, pixels that suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +113,13 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """A connected part of the foreground; attributes as of `ObjectInFrame`."""
+    """A connected part of the foreground; the other attributes as of `ObjectInFrame`."""
 
     box: Box
     centroid: tuple[float, float]
     area: int
     mask: np.ndarray
+    look: np.ndarray | None = None  # see `look`; None in grey
 
     @property
     def diagonal(self) -> float:
@@ -159,6 +168,22 @@ def _detection(label: int, labels: np.ndarray, box: Box, foreground: np.ndarray)
     x, y = x + left, y + top
     centroid = (x + moments["m10"] / area, y + moments["m01"] / area) if area else (0.0, 0.0)
     return Detection((x, y, width, height), centroid, area, mask)
+
+
+def look(image: np.ndarray, one: Detection) -> np.ndarray | None:
+    """Return the histogram of the ratios blue to green and red to green, as square roots of shares; None in grey.
+
+    The ratios do not depend on the brightness of the light, which differs between places of a scene.
+    """
+    x, y, w, h = one.box
+    step = 1 + math.isqrt(one.area // _MOST_PIXELS)
+    pixels = image[y : y + h : step, x : x + w : step][one.mask[::step, ::step]]
+    if pixels.ndim == 1 or not len(pixels):
+        return None
+    logs = np.log(to_uint8(pixels).astype(np.float32) + _OFFSET)
+    classes = ((logs[:, ::2] - logs[:, 1:2] + 1) * (_BINS / 2)).clip(0, _BINS - 1).astype(int)
+    counts = np.bincount(classes[:, 0] * _BINS + classes[:, 1], minlength=_BINS**2)
+    return np.sqrt(counts / len(pixels)).astype(np.float32)
 
 
 def intersection(first: Detection, second: Detection, shift: tuple[int, int] = (0, 0)) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.events.detection import Detection, detect
+from bgsub.events.detection import Detection, detect, look
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.motion import check_seconds
 from bgsub.events.track import Track, TrackConfirmation, assign
@@ -54,11 +54,15 @@ class ObjectLinker:
     the distance from the predicted centroid, within a gate of 0.75 box diagonals (2 for an object seen once) plus half
     of the predicted way, and for areas that differ by a factor of 5 at most.
 
+    Both gains are multiplied by the likeness of the colours: the chromaticities of the detection are compared with the
+    mean ones of the track while it was alone. Frames in grey have none.
+
     If objects merge, the one with the larger overlap keeps its ID and the others are hidden: their positions are
-    predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the nearest
-    predictions. If an object splits in which none is hidden, the part with the larger overlap keeps the ID and the
-    others are new objects. Hidden objects are not reported. An object that moves in the opposite direction with another
-    size within 2.4 s has become another one while both were one part of the foreground: its track starts again.
+    predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the objects
+    with the most similar colours and the nearest predictions. If an object splits in which none is hidden, the part
+    with the larger overlap and the more similar colours keeps the ID and the others are new objects. Hidden objects are
+    not reported. An object that moves in the opposite direction with another size within 2.4 s has become another one
+    while both were one part of the foreground: its track starts again.
 
     A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
@@ -200,6 +204,7 @@ class ObjectLinker:
         found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
         if self._most != (1, 1, 1):
             found = [one for one in found if self._fits(one, mask.shape)]
+        found = [replace(one, look=look(frame.image, one)) for one in found]
         links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
@@ -272,9 +277,9 @@ class ObjectLinker:
     def _record(self, track: Track, frame: Frame) -> list[ObjectInFrame]:
         """Add the newest sight to a track; return the sights that are known to be of an object."""
         state, last = self.state, track.last
-        one = ObjectInFrame(
-            track.event.id, frame.index, self.time(frame), regions=tuple(self._regions_of(last)), **vars(last)
-        )
+        regions = tuple(self._regions_of(last))
+        seen = last.box, last.centroid, last.area, last.mask
+        one = ObjectInFrame(track.event.id, frame.index, self.time(frame), *seen, regions)
         if not track.event.id and track.confirmation.solid <= 0:
             state.dropped += 1
             track.restart(one)

@@ -19,6 +19,7 @@ _LEVEL = 0.55  # Dice coefficient of two sights that is evidence neither for an 
 _SIGNIFICANT = 6.0  # a random walk gets that far beyond its steps in one of exp(6) = 400 cases
 _MOST_POINTS = 4096  # of a track
 _MEMORY, _STRETCH = 2.4, 0.4  # seconds of sights that are compared, and of those at their beginning and end
+_LOOK_SECONDS = 2.0  # time constant of the colours of a track
 _WAY, _OTHER_SIZE = 0.5, 1.3  # least way in each stretch, in side lengths; ratio of the areas
 
 
@@ -63,6 +64,11 @@ class Track:
     anchor: tuple[float, float, float] | None = None  # while merged: seconds, x, y from which to predict
     pending: list[ObjectInFrame] = field(default_factory=list)  # sights until the confirmation
     recent: list[tuple[float, float, float, float]] = field(default_factory=list)  # seconds, x, y, area
+    look: np.ndarray | None = None  # mean of the looks while no other object was part of it
+
+    def likeness(self, one: Detection) -> float:
+        """Return the squared Bhattacharyya coefficient of the colours, in [0, 1]; 1 if unknown."""
+        return 1.0 if self.look is None or one.look is None else float(self.look @ one.look) ** 2
 
     def has_changed(self) -> bool:
         """Whether a merged track has become another object: it moves in the opposite direction and has another size."""
@@ -105,6 +111,10 @@ class Track:
         while self.recent[0][0] < clock - _MEMORY:
             del self.recent[0]
         self.seen += interval
+        if self.anchor is None and detection.look is not None:
+            weight = 1.0 if self.look is None else float(interval / min(self.seen, _LOOK_SECONDS))
+            mean = detection.look if self.look is None else (1 - weight) * self.look + weight * detection.look
+            self.look = mean / np.linalg.norm(mean)
         way = (round(self.velocity[0] * passed), round(self.velocity[1] * passed))
         common = max(intersection(before, detection), intersection(before, detection, way))
         likeness = 2 * common / (before.area + detection.area)
@@ -152,6 +162,7 @@ _REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new track
 _SIZE_RATIO = 5.0  # between two sights of an object
 _MERGED_SHARE = 0.3  # of an object's mask that lies in the one it has merged into
 _FRAGMENT_SHARE = 0.25  # of a merged object's area that a part must have
+_LEAST_LIKENESS, _KEEPING = 0.6, 1.2  # of a part that a hidden object gets; factor for the object that hides it
 
 
 def assign(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> dict[int, int]:
@@ -163,12 +174,14 @@ def assign(tracks: Sequence[Track], found: Sequence[Detection], clock: float) ->
     for track in tracks:
         track.host = track.host if track.host in rows_of else 0
     if found:
-        free = [row for row, track in enumerate(tracks) if not track.host]
-        _solve(_overlaps(tracks, found, clock), free, range(len(found)), links)
-        gains = _nearness(tracks, found, clock)
+        alike = np.array([[track.likeness(one) for one in found] for track in tracks])
+        gains, hosts = _overlaps(tracks, found, clock) * alike, {track.host for track in tracks}
         for row, track in enumerate(tracks):
-            if track.host:
-                gains[row] = _part_gains(track, tracks[rows_of[track.host]], found, clock, gains[row])
+            if track.host or (track.event.id and track.event.id in hosts):
+                host = tracks[rows_of[track.host]] if track.host else track
+                _add_parts(track, host, found, clock, alike[row], gains[row])
+        _solve(gains, range(len(tracks)), range(len(found)), links)
+        gains = _nearness(tracks, found, clock) * alike
         rest = [row for row in range(len(tracks)) if row not in links]
         taken = set(links.values())
         _solve(gains, rest, [column for column in range(len(found)) if column not in taken], links)
@@ -222,13 +235,16 @@ def _nearness(tracks: Sequence[Track], found: Sequence[Detection], clock: float)
     return near
 
 
-def _part_gains(track: Track, host: Track, found: Sequence[Detection], clock: float, gains: np.ndarray) -> np.ndarray:
-    """Return the gains of a track that has merged into `host`: parts of the host by the distance to the prediction."""
-    gains = gains.copy()
+def _add_parts(
+    track: Track, host: Track, found: Sequence[Detection], clock: float, alike: np.ndarray, gains: np.ndarray
+) -> None:
+    """Set the gains of parts of `host` for it or a track hidden in it, by likeness and distance to the prediction."""
+    gains *= track is host  # the last place of a hidden object is old
     for column, one in enumerate(found):
-        if one.area >= _FRAGMENT_SHARE * track.last.area and intersection(host.last, one):
-            gains[column] = 1 + 1 / (1 + math.dist(one.centroid, track.predicted(clock)))
-    return gains
+        fits = one.area >= _FRAGMENT_SHARE * track.last.area and (track is host or alike[column] >= _LEAST_LIKENESS)
+        if fits and intersection(host.last, one):
+            near = 1 / math.sqrt(1 + math.dist(one.centroid, track.predicted(clock)) / track.last.diagonal)
+            gains[column] = alike[column] * near * (_KEEPING if track is host else 1)
 
 
 def _merge(tracks: Sequence[Track], links: dict[int, int], found: Sequence[Detection], clock: float) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bgsub.errors import ParameterError
 from bgsub.events import ObjectLinker
 from bgsub.events._state import dump, load
+from bgsub.events.detection import Detection, look
 from bgsub.events.linking import LinkerState
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
@@ -155,6 +156,8 @@ def test_restored_state_is_identical(uneven):
     if uneven:
         times = np.cumsum(np.resize([0.04, 0.04, 0.4, 0.05, 0.04, 1.2, 0.3], len(frames)))
         frames = [(dataclasses.replace(frame, time=t), one) for (frame, one), t in zip(frames, times, strict=True)]
+    image = np.random.default_rng(0).integers(0, 256, (*SHAPE, 3)).astype(np.uint8)
+    frames = [(dataclasses.replace(frame, image=np.roll(image, 9 * frame.index)), one) for frame, one in frames]
     for cut in (0, 5, 13, 26):
         straight, torn = ObjectLinker(RATE), ObjectLinker(RATE)
         results = []
@@ -166,6 +169,7 @@ def test_restored_state_is_identical(uneven):
             results.append((straight.update(frame, separation), torn.update(frame, separation)))
             results.append((straight.take_finished(), torn.take_finished()))
             assert (torn.settled, torn.gap) == (straight.settled, straight.gap)
+            assert dump(torn.state) == dump(straight.state)
         results.append((straight.finish(), torn.finish()))
         for one, other in results:
             assert list(map(seen, one)) == list(map(seen, other))
@@ -258,3 +262,77 @@ def test_an_object_that_took_a_place_is_reported_after_the_shortest_time():
         assert {one.frame for one in objects} == set(range(115))
     events, _ = link([[box] for box in comes + returns[:20]], min_duration=1.0)
     assert [event.frames for event in events] == [events[0].frames]  # the other one is too short
+
+
+RED, BLUE, GREEN = (40, 40, 160), (160, 40, 40), (40, 160, 40)
+
+
+def link_painted(frames, grey=False):
+    """Return the objects of frames of boxes with colours; later boxes lie in front."""
+    linker, objects = ObjectLinker(RATE), []
+    for index, painted in enumerate(frames):
+        image = np.full((*SHAPE, 3), 90, np.uint8)
+        for (x, y, w, h), colour in painted:
+            image[y : y + h, x : x + w] = colour
+        frame = Frame(index, "a", index / RATE, image[..., 0] if grey else image)
+        objects += linker.update(frame, separated(mask_of([box for box, _ in painted]), y=(0.0,)))
+    return objects
+
+
+def ids(objects, frames, box):
+    """Return the IDs of the objects at `box` in some frames; `box` may be a list with one for each frame."""
+    return {
+        one.id
+        for one in objects
+        if one.frame in frames and one.box == (box if isinstance(box, tuple) else box[one.frame])
+    }
+
+
+@pytest.mark.parametrize(("grey", "kept"), [(False, True), (True, False)])
+def test_colours_tell_objects_that_turn_from_objects_that_pass(grey, kept):
+    """Two objects meet, stay together for half a second and go back; the motion alone looks like a crossing."""
+    here = [(2 * min(i, 19, 50 - i) + 2, 10, 8, 12) for i in range(51)]
+    there = [(86 - x, 10, 8, 12) for x, *_ in here]
+    objects = link_painted([[(a, RED), (b, BLUE)] for a, b in zip(here, there, strict=True)], grey)
+    for way in (here, there):
+        assert (ids(objects, range(10), way) == ids(objects, range(46, 51), way)) is kept
+
+
+@pytest.mark.parametrize(("colour", "kept"), [(BLUE, True), (RED, False)])
+def test_the_part_with_the_colours_of_the_object_keeps_the_identity(colour, kept):
+    """A larger object, which was never alone before, leaves the first one."""
+    small = (30, 14, 8, 12)
+    large = [(96, 8, 0, 0)] * 25 + [(max(38, 58 - i), 8, 18, 22) for i in range(10)]
+    large += [(48 + 2 * min(i, 8), 8, 18, 22) for i in range(15)]
+    large = large[:25] + [(38, 8, 18, 22)] * 10 + large[35:]
+    objects = link_painted([[(small, RED), (box, colour)] for box in large])
+    assert (ids(objects, range(20), small) == ids(objects, range(45, 50), small)) is kept
+
+
+def test_a_hidden_object_gets_no_part_of_other_colours():
+    """The hidden object leaves unseen; a third one, which comes with the first, is a new object."""
+    first, second = [(20, 10, 14, 20)] * 70, walk((80, 12), (-2, 0), 70, (8, 12))
+    third = [(34, 14, 8, 12)] * 10 + [(min(34 + 2 * i, 80), 14, 8, 12) for i in range(30)]
+    frames = [[(first[i], RED), (second[i], BLUE)] for i in range(30)]
+    for colour, count in ((GREEN, 3), (BLUE, 2)):
+        halves = [[((x, 14, 8, 6), BLUE), ((x, 20, 8, 6), colour)] for x, *_ in third]
+        objects = link_painted(frames + [[(first[0], RED), *painted] for painted in halves])
+        assert len({one.id for one in objects}) == count
+
+
+def test_the_look_is_independent_of_brightness_size_and_depth():
+    mask = np.ones((60, 40), bool)
+    one = Detection((5, 5, 40, 60), (25.0, 35.0), 2400, mask)
+    image = np.full((80, 60, 3), RED, np.uint8)
+    usual = look(image, one)
+    assert usual @ usual == pytest.approx(1)
+    part = Detection((5, 5, 4, 6), (7.0, 8.0), 24, mask[:6, :4])
+    for other in (
+        look(image // 2, one),
+        look(image, part),
+        look(image.astype(np.uint16) * 257, one),
+        look(image / 255, one),
+    ):
+        assert other @ usual == pytest.approx(1)
+    assert look(np.full((80, 60, 3), BLUE, np.uint8), one) @ usual == pytest.approx(0)
+    assert look(image[..., 0], one) is None
