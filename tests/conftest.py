@@ -1,6 +1,7 @@
 """Fixtures and hooks of all tests: settings, markers, kernels that are compiled once."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from bgsub.numerics.threads import cores
 settings.register_profile("ci", derandomize=True)  # reproducible in CI
 if os.environ.get("CI"):
     settings.load_profile("ci")
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, for all children
 
 ROOT = Path(__file__).parent
 STREAMS = (

@@ -129,6 +129,20 @@ def test_common_factor_in_range_is_a_shadow(channels, factor, is_shadow):
     assert find_shadows(grey * F(0.7), grey, mask)[4:-4, 4:-4].all()
 
 
+def test_a_textured_object_in_a_dark_scene_is_no_shadow():
+    rng = np.random.default_rng(0)
+    l, x = rng.uniform(0.05, 0.12, (2, 24, 24, 1)).astype(F).repeat(3, axis=3) * F([1, 0.8, 0.6])
+    x *= F(0.8)
+    segmenter, mask = Segmenter((24, 24)), np.full((24, 24), 255, np.uint8)
+    found = []
+    for exposure in (1.0, 0.25):
+        segmenter.set_exposure(exposure)
+        segmenter._find_shadows(x, l, segmenter._limits(1.0), (mask, reference.filled(mask)), False)
+        found.append(np.mean(segmenter._dark != 0))
+    assert found[0] > 0.5
+    assert found[1] < 0.1
+
+
 @pytest.mark.parametrize("scale", [1 / 255, 1.0])
 def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     image = np.repeat(np.random.default_rng(0).integers(20, 200, (90, 120, 1)), 3, axis=2)
