@@ -16,8 +16,9 @@ from bgsub.numerics.threads import cores
 settings.register_profile("ci", derandomize=True)  # reproducible in CI
 if os.environ.get("CI"):
     settings.load_profile("ci")
-if hasattr(signal, "SIGHUP"):
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, for all children
+for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), handler)  # nohup and background shells ignore them, for all children
 
 ROOT = Path(__file__).parent
 STREAMS = (
