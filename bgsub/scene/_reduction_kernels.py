@@ -33,7 +33,7 @@ def enlarge(  # type: ignore[no-untyped-def]
     h, w = mask.shape
     images = mask, frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
     work = colours, foreground, shadow
-    out.reshape(-1)[rows[begin] * out.shape[1] : rows[end] * out.shape[1]] = BACKGROUND
+    out[rows[begin] : rows[end]] = BACKGROUND
     is_empty = not any_set(mask[max(begin - 1, 0)]), not any_set(mask[begin])  # the rows above and here
     for i in range(begin, end):
         above, here, below = mask[max(i - 1, 0)], mask[i], mask[min(i + 1, h - 1)]
