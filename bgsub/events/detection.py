@@ -18,11 +18,7 @@ from bgsub.video.views import to_uint8
 #: Most objects of a frame that are tracked: the largest ones.
 MOST_OBJECTS = 200
 
-_BINS, _OFFSET, _MOST_PIXELS = (
-    8,
-    8,
-    1024,
-)  # of a look: classes of a ratio, grey levels against noise, pixels that suffice
+_BINS, _OFFSET, _MOST_PIXELS = 8, 8, 1024  # of a look: classes of a ratio; grey levels against noise; enough pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,14 +167,17 @@ def _detection(label: int, labels: np.ndarray, box: Box, foreground: np.ndarray)
 
 
 def look(image: np.ndarray, one: Detection) -> np.ndarray | None:
-    """Return the histogram of the ratios blue to green and red to green, as square roots of shares; None in grey.
+    """Return the histogram of the ratios blue to green and red to green, as square roots of shares.
 
-    The ratios do not depend on the brightness of the light, which differs between places of a scene.
+    None with less than three channels. The ratios do not depend on the brightness of the light, which differs between
+    places of a scene.
     """
+    if image.ndim == 2 or image.shape[2] < 3:
+        return None
     x, y, w, h = one.box
     step = 1 + math.isqrt(one.area // _MOST_PIXELS)
     pixels = image[y : y + h : step, x : x + w : step][one.mask[::step, ::step]]
-    if pixels.ndim == 1 or not len(pixels):
+    if not len(pixels):
         return None
     logs = np.log(to_uint8(pixels).astype(np.float32) + _OFFSET)
     classes = ((logs[:, ::2] - logs[:, 1:2] + 1) * (_BINS / 2)).clip(0, _BINS - 1).astype(int)

@@ -30,7 +30,6 @@ from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import Broadcast, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
-from bgsub.numerics import memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.video.concurrency import Channel, in_background
@@ -128,7 +127,6 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
-        memory.trim_heaps()  # before the first threads
         self._cameras, self._fast, self._runner, self._folder = list(cameras), fast, runner, Path(snapshot_folder)
         self._started = datetime.now()  # in the names of all files
         self._regions = regions

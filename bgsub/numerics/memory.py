@@ -13,8 +13,6 @@ from bgsub.errors import ParameterError
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESS = Path("/proc/self")
 
-_M_ARENA_MAX = -8  # of malloc.h
-
 _share: int | None = None  # bytes of this process, one of several
 
 
@@ -40,11 +38,9 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         )
 
 
-def trim_heaps() -> None:
-    """Return free memory to the system, and let new threads share the heaps of the GNU C library."""
-    # with a heap for each thread, fragments add up as threads come and go
+def release_unused() -> None:
+    """Return free memory to the system, where the C library can; else fragments add up as threads come and go."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -34,33 +34,36 @@ def enlarge(  # type: ignore[no-untyped-def]
     images = mask, frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
     work = colours, foreground, shadow
     out[rows[begin] : rows[end]] = BACKGROUND
-    is_empty = not any_set(mask[max(begin - 1, 0)]), not any_set(mask[begin])  # the rows above and here
-    for i in range(begin, end):
+    last = -2  # row with a label, up to the one below
+    for i in range(max(begin - 2, -1), end):
+        if i + 1 < h and any_set(mask[i + 1]):
+            last = i + 1
+        if i < begin or last < i - 1:
+            continue
         above, here, below = mask[max(i - 1, 0)], mask[i], mask[min(i + 1, h - 1)]
-        is_empty_below = not any_set(below)
-        if not is_empty[1]:
-            spread(here, columns, out, rows[i], rows[i + 1])
-        if not (is_empty[0] and is_empty[1] and is_empty_below):
-            find_edges(above, here, below, edges)
-            for a in range(0, w, CHUNK):
-                if any_set(edges[a : a + CHUNK]):
-                    for j in range(a, min(a + CHUNK, w)):
-                        if edges[j] != 0:
-                            block = rows[i], rows[i + 1], columns[j], columns[j + 1]
-                            decide(lanes, images, i, j, work, block, row_taper, column_taper, out)
-        is_empty = is_empty[1], is_empty_below
+        spread(here, columns, out, rows[i], rows[i + 1])
+        find_edges(above, here, below, edges)
+        for a in range(0, w, CHUNK):
+            if not any_set(edges[a : a + CHUNK]):
+                continue
+            for j in range(a, min(a + CHUNK, w)):
+                if edges[j] != 0:
+                    block = rows[i], rows[i + 1], columns[j], columns[j + 1]
+                    decide(lanes, images, i, j, work, block, row_taper, column_taper, out)
 
 
 @part
 def spread(labels, columns, out, top, bottom):  # type: ignore[no-untyped-def]
-    """Write each label, (w,) uint8, to its columns in the rows `top` to `bottom` of `out`."""
+    """Write each label, (w,) uint8, that is not background to its columns in the rows `top` to `bottom` of `out`."""
     for a in range(0, labels.size, CHUNK):
-        if any_set(labels[a : a + CHUNK]):
-            for j in range(a, min(a + CHUNK, labels.size)):
-                if labels[j] != BACKGROUND:
-                    for y in range(top, bottom):
-                        for x in range(columns[j], columns[j + 1]):
-                            out[y, x] = labels[j]
+        if not any_set(labels[a : a + CHUNK]):
+            continue
+        for j in range(a, min(a + CHUNK, labels.size)):
+            if labels[j] == BACKGROUND:
+                continue
+            for y in range(top, bottom):
+                for x in range(columns[j], columns[j + 1]):
+                    out[y, x] = labels[j]
 
 
 @part

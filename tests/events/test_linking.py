@@ -335,4 +335,6 @@ def test_the_look_is_independent_of_brightness_size_and_depth():
     ):
         assert other @ usual == pytest.approx(1)
     assert look(np.full((80, 60, 3), BLUE, np.uint8), one) @ usual == pytest.approx(0)
-    assert look(image[..., 0], one) is None
+    for image_without_colours in (image[..., 0], image[..., :1], image[..., :2]):
+        assert look(image_without_colours, one) is None
+    np.testing.assert_array_equal(look(np.dstack([image, image[..., 0]]), one), usual)  # BGRA

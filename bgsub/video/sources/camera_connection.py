@@ -137,7 +137,7 @@ class NetworkCapture:
         """End the connection; may be called more than once."""
         self._container.close()
         self._disconnect()
-        memory.trim_heaps()
+        memory.release_unused()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
