@@ -134,10 +134,7 @@ class SubspaceParameters(_Parameters):
     rank: int | Auto = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     surrogate: SurrogateName = _parameter("atan", "l0-surrogate cost", symbol="h")
     mu: float | None = _parameter(
-        None,
-        "smoothing of the cost; by default it flattens at three times a pixel's own noise, 0.02 to 0.06 of full scale",
-        *_SMOOTHINGS,
-        symbol="mu",
+        None, "smoothing of the cost; by default it flattens at 0.03 of full scale", *_SMOOTHINGS, symbol="mu"
     )
     p: float = _parameter(0.5, "exponent of the surrogate lp", *EXPONENTS, symbol="p")
     forgetting: float | Auto = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w")

@@ -20,7 +20,6 @@ SWITCHES: dict[str, dict[str, object]] = {
     "no majority": {"median": 1},
     "no least area": {"min_area": 0.0},
     "rank 1": {"rank": 1},
-    "common cost scale": {"mu": 0.06},
     "no ghosts": {"ghosts": False},
     "absorbed in 1 s": {"absorb_after": 1.0},
     "no scene changes": {"scene_changes": False},

@@ -55,10 +55,10 @@ def numbers(m: int, block: int, period: int):
     return np.arange(m) // block % period
 
 
-def sweep(V, e, G, c, turn, everywhere, before, hidden, pixels, cost_scale, block, look: CompareParams) -> SweepResult:
+def sweep(V, e, G, c, turn, everywhere, before, hidden, pixels, block, look: CompareParams) -> SweepResult:
     """Step the blocks of number `turn` and show the background ``V c`` there, or everywhere.
 
-    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, cost_scale (n,); `block` in entries. The other
+    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden (n,); `block` in entries. The other
     blocks keep the background before.
     """
     period = len(G)
@@ -69,9 +69,8 @@ def sweep(V, e, G, c, turn, everywhere, before, hidden, pixels, cost_scale, bloc
     shown = np.clip(look.full * low_rank, 0 if look.top else -np.inf, top)
     r = look.scale * pixels - low_rank
     seen = np.repeat(1.0 - (hidden != 0), look.channels)
-    s = np.repeat(cost_scale, look.channels)
-    influence = period * visited * s * look.surrogate.influence(seen * r / s)
-    cost = period * np.sum(visited * s**2 * look.surrogate.value(seen * r / s))
+    influence = period * visited * look.surrogate.influence(seen * r)
+    cost = period * np.sum(visited * look.surrogate.value(seen * r))
     products = np.concatenate([V.T @ influence, [influence @ influence, cost]])
     picture = np.where(visited | everywhere, shown, before)
     return SweepResult(V, np.where(visited, influence, e), picture, products)
@@ -125,7 +124,6 @@ class Case:
         self.pixels, self.before = (full * x).astype(dtype), (full * np.clip(l + 0.05, 0, 1)).astype(dtype)
         self.hidden = (rng.random(n) < 0.3).astype(np.uint16) if hides else NOTHING
         self.sigma = (0.05 * rng.random(n)).astype(F)
-        self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
         self.look = CompareParams(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
     def limits(self):
@@ -144,9 +142,9 @@ class Case:
         stack, products = self.stack.copy(), np.full((-(-n // self.block), self.k + 3), 5.0)
         cuts = [0, *(min(band * self.block, n) for band in bands), n]
         for begin, end in itertools.pairwise(cuts):
-            work = np.empty((3, self.look.channels * self.block), F)
+            work = np.empty((2, self.look.channels * self.block), F)
             visit = Visit(stack, self.G, self.c, self.period, self.turn)
-            flags = self.cost_scale, self.hidden, self.everywhere
+            flags = self.hidden, self.everywhere
             cost = Cost(s.code, F(s.mu), F(s.p))
             _frame_kernels.sweep(begin, end, visit, cost, images, *flags, self.limits(), work, products)
         return stack, products.sum(axis=0), images.picture, images.over, images.strong
@@ -157,7 +155,7 @@ class Case:
         hidden = self.hidden if self.hidden.size else np.zeros(self.n)
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
         frame = self.everywhere, self.before.astype(float), hidden, self.pixels.astype(float)
-        return sweep(*model, *frame, self.cost_scale.astype(float), self.block * self.look.channels, self.look)
+        return sweep(*model, *frame, self.block * self.look.channels, self.look)
 
 
 class SmallStep:
@@ -184,9 +182,9 @@ class PlainPasses(TrackedBackground):
 
     def separate(self, engine, hidden):
         x = engine.images.pixels * self._scale
-        weights = NOTHING if hidden is None else np.repeat(hidden.reshape(-1) == 0, self._frames.channels).astype(F)
+        weights = NOTHING if hidden is None else np.repeat(hidden.reshape(-1) == 0, self.frames.channels).astype(F)
         self._subspace._R = self._subspace._R[:0]
-        update = self._subspace.separate(x, weights, np.repeat(self.scale.reshape(-1), self._frames.channels))
+        update = self._subspace.separate(x, weights)
         return Comparison(engine.compare(update.low_rank), update)
 
 
@@ -272,19 +270,19 @@ class DenseEngine(SweepEngine):
 
     def __init__(self, frames, rank, threads, sigma):
         super().__init__(frames, rank, threads, sigma)
-        self._frames = frames
+        self.frames = frames
 
-    def sweep(self, sweep, hidden, scale, everywhere):
+    def sweep(self, sweep, hidden, everywhere):
         stack, G, c, _, turn = sweep.visit
         k, m = len(c), self.picture.size
-        hidden = np.zeros(scale.size) if hidden is None else hidden
+        hidden = np.zeros(self.over.size) if hidden is None else hidden
         model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
-        arrays = (np.asarray(a, float).reshape(-1) for a in (self.picture, hidden, self.images.pixels, scale))
+        arrays = (np.asarray(a, float).reshape(-1) for a in (self.picture, hidden, self.images.pixels))
         kind, mu, p = sweep.cost
         surrogate = Surrogate({code: name for name, code in CODES.items()}[len(kind)], float(mu), float(p))
         if everywhere:
             self._keep_before()
-        block = self.block * self._frames.channels
+        block = self.block * self.frames.channels
         result = twin_of_sweep(*model, everywhere, *arrays, block, self._limits(surrogate))
         stack[:k, :m], stack[k, :m] = result.V.T, result.e
         count = self._show(result.picture)
@@ -293,25 +291,21 @@ class DenseEngine(SweepEngine):
     def compare(self, low_rank=NOTHING):
         if low_rank.size:
             self._keep_before()
-        return self._show(self._frames.pixels_full * low_rank if low_rank.size else self.picture.reshape(-1))
+        return self._show(self.frames.pixels_full * low_rank if low_rank.size else self.picture.reshape(-1))
 
-    def learn(self, skip, learn, scale, due):
+    def learn(self, skip, learn, due):
         d, number = self.residual().reshape(-1), numbers(skip.size, self.block, due[0])
         flags, visited, sigma = skip.reshape(-1), number == due[1], self.images.sigma
         rate = learn.rate * (visited & (flags == 0))
         sigma[:] = np.where(visited, np.maximum(sigma + rate * (np.minimum(d, learn.clip) - sigma), learn.floor), sigma)
-        if learn.limit:
-            s = scale.reshape(-1)
-            step = np.where(d > learn.limit * s, learn.up, learn.down) * (flags < 2) + (flags == 2)
-            s[:] = np.where(visited, np.clip(s * step, learn.least, 1), s)
 
     def residual(self):
         return distances(self.images.pixels, self.picture.reshape(-1), self._limits(None)).reshape(self.over.shape)
 
     def _limits(self, surrogate):
-        full = self._frames.pixels_full
+        full = self.frames.pixels_full
         top = 255.0 if self.picture.dtype == np.uint8 else 0.0
-        return CompareParams(surrogate, 1 / full, self._frames.channels, full, top, *map(float, self._look[-2:]))
+        return CompareParams(surrogate, 1 / full, self.frames.channels, full, top, *map(float, self._look[-2:]))
 
     def _show(self, picture):
         if self.picture.dtype == np.uint8:

@@ -48,10 +48,6 @@ class LearnParams(NamedTuple):
     rate: np.float32  # of the noise scale
     clip: np.float32  # limit of a residual that is learned
     floor: np.float32  # least noise scale, avoids denormal numbers
-    limit: np.float32  # residual, in units of the cost scale, above which that scale grows; 0: it stays
-    up: np.float32
-    down: np.float32
-    least: np.float32  # cost scale
 
 
 def squared(x, y):  # type: ignore[no-untyped-def]
@@ -127,11 +123,10 @@ def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_subset(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
-    """Read values, cost scales and visibility (0 if hidden) at `entries`, (s,) uint64, of the pixels `places`."""
+def read_subset(entries, places, pixels, scale, hidden, values, seen):  # type: ignore[no-untyped-def]
+    """Read values and visibility (0 if hidden) at `entries`, (s,) uint64, of the pixels `places`."""
     for i in range(entries.size):
         values[i] = np.float32(pixels[entries[i]]) * scale
-        scales[i] = cost_scale[places[i]]
     if hidden.size > 0:
         for i in range(entries.size):
             seen[i] = _ZERO if hidden[places[i]] != 0 else _ONE
@@ -174,14 +169,6 @@ def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
             if hidden[i] != 0:
                 for c in range(channels):
                     r[i * channels + c] = _ZERO
-
-
-@part
-def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
-    """Write the value of every pixel, (n,), into `out`, (n * channels,), once per channel; both float32."""
-    for i in range(values.size):
-        for c in range(channels):
-            out[channels * i + c] = values[i]
 
 
 def byte_difference(x, y):  # type: ignore[no-untyped-def]
@@ -264,13 +251,12 @@ def compare(begin, end, l, images, look):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep(begin, end, visit, cost, images, cost_scale, hidden, everywhere, look, work, products):  # type: ignore[no-untyped-def]
+def sweep(begin, end, visit, cost, images, hidden, everywhere, look, work, products):  # type: ignore[no-untyped-def]
     """Step the due blocks of the basis and compare the pixels `begin` to `end` of a frame.  O(m k / period + m).
 
-    `cost_scale` (n,) float32: scales s of the costs ``s^2 h(r / s)``; `hidden` (n,) uint16: not 0 where a pixel is not
-    observed, empty if all are; `everywhere`: the background of the other blocks is computed too. `work` (3, channels *
-    pixels of a block) float32. `products` (blocks, k + 3) float64: inner products of e with the rows of V and with
-    itself, the cost, the number of candidates.
+    `hidden` (n,) uint16: not 0 where a pixel is not observed, empty if all are; `everywhere`: the background of the
+    other blocks is computed too. `work` (2, channels * pixels of a block) float32. `products` (blocks, k + 3) float64:
+    inner products of e with the rows of V and with itself, the cost, the number of candidates.
     """
     # one row of products per block: their sums do not depend on the number of bands
     stack, c, channels = visit.stack, visit.c, len(look.lanes)
@@ -281,7 +267,7 @@ def sweep(begin, end, visit, cost, images, cost_scale, hidden, everywhere, look,
         sums = products[a // pixels_per_block]
         sums[:] = 0.0
         first, last = a * channels, b * channels
-        l, r, s = work[0, : last - first], work[1, : last - first], work[2, : last - first]
+        l, r = work[0, : last - first], work[1, : last - first]
         e = stack[k, first:last]
         is_visited = a // pixels_per_block % visit.period == visit.turn
         if is_visited:
@@ -296,17 +282,16 @@ def sweep(begin, end, visit, cost, images, cost_scale, hidden, everywhere, look,
         residual_of(images.pixels[first:last], look.scale, l, r)
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)
-        for_channels(cost_scale[a:b], channels, s)
-        sums[k + 1] = visit.period * influence_and_value(r, s, e, cost.kind, cost.mu, cost.p)
+        sums[k + 1] = visit.period * influence_and_value(r, e, cost.kind, cost.mu, cost.p)
         sums[k] = multiply(e, np.float32(visit.period))
         project(stack, first, e, sums[:k])
 
 
 @kernel
-def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, cost_scale, work):  # type: ignore[no-untyped-def]
-    """Let the pixels of the due blocks learn their noise scale and the scale of their cost.  O(m / period).
+def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, work):  # type: ignore[no-untyped-def]
+    """Let the pixels of the due blocks learn their noise scale, except where `skip`, (n,) uint8, is 1.  O(m / period).
 
-    `skip` (n,) uint8: 1 where the noise is not learned, 2 where nothing is; `work` (>= block,) float32.
+    `work` (>= block,) float32.
     """
     for a in range(begin, end, block):
         if a // block % period != turn:
@@ -317,12 +302,6 @@ def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, cos
         for i in range(sigma.size):
             rate = learn.rate if flags[i] == 0 else _ZERO
             sigma[i] = max(sigma[i] + rate * (min(work[i], learn.clip) - sigma[i]), learn.floor)
-        if learn.limit == 0:
-            continue
-        s = cost_scale[a:b]
-        for i in range(s.size):
-            step = learn.up if work[i] > learn.limit * s[i] else learn.down
-            s[i] = min(max(s[i] * (step if flags[i] < 2 else _ONE), learn.least), _ONE)
 
 
 @part

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,11 +22,8 @@ from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts,
 from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
-_FLATTENS_AT = 0.06  # intensity at which the cost flattens if mu is not given
+_FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
 _EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
-_INLIERS = 3.0  # noise scales of the pixel at which the cost of a channel flattens
-_LEAST = 1 / 3  # lower limit of the scales
-_PACE = 0.002  # step of the logarithm of a scale per frame
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CALM = 0.003  # root mean square change up to which blocks keep their background
@@ -66,10 +62,6 @@ class StartBackground:
         """Compare the frame of the engine."""
         return Comparison(engine.compare(self.low_rank()), None)
 
-    def rates(self, _due: tuple[int, int]) -> tuple[np.ndarray, tuple[np.float32, ...]]:
-        """Return cost scales and their rates: there are none in the start."""
-        return _EVERYTHING, (np.float32(0),) * 4
-
     def state(self) -> State:
         """Return the frames and their colours, copied."""
         return {**self.buffer.state(), **self.colours.state()} if self.buffer.count else {}
@@ -86,33 +78,25 @@ class StartBackground:
 
 
 class TrackedBackground:
-    """The tracked subspace: one pass over the model per frame.
+    """The tracked subspace: one pass over the model per frame."""
 
-    Every pixel has its own cost ``s^2 h(r / s)``, `scale` (h, w) float32: sign steps of log s follow the median of the
-    joint residual, so that sudden changes of a calm pixel are outliers and hardly learned.
-    """
-
-    # s is at most 1: with larger ones, or the noise scale of the segmenter, objects were learned as noise
+    # scales of the cost for every pixel, from the median of its residual, gained nothing over a smaller common mu
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters, block: int) -> None:
         values = parameters.tracker(frames.size)
         if values.mu is None:
             values = replace(values, mu=Surrogate.flattening_at(_FLATTENS_AT, values.surrogate, values.p).mu)
-        self._frames = frames
+        self.frames = frames
         self.tracker, self._rank = SubspaceTracker(**values.as_dict()), int(values.rank)
         self._forgetting = parameters.forgetting
         self._index = self.tracker.subset_of(frames.size)
-        self._values, self._seen, self._scales = np.empty((3, self._index.size), np.float32)
+        self._values, self._seen = np.empty((2, self._index.size), np.float32)
         self.unit = 1 / frames.pixels_full
         self._scale = np.float32(self.unit)
         self._entries = block * frames.channels
         blocks = self._index // self._entries
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
-        h, w, channels = frames.cube
-        self._places = self._index.astype(np.uint64), (self._index // channels).astype(np.uint64)
-        self.scale = np.ones((h, w), np.float32)
-        self._follows = parameters.mu is None
-        self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
+        self._places = self._index.astype(np.uint64), (self._index // frames.channels).astype(np.uint64)
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
@@ -139,10 +123,9 @@ class TrackedBackground:
         """Compare the frame of the engine; pixels where `hidden`, (h, w) uint16, is not 0 are not observed."""
         subspace, pixels = self._subspace, engine.images.pixels
         flags, seen = (_NOTHING, _EVERYTHING) if hidden is None else (hidden.reshape(-1), self._seen)
-        known = pixels, self._scale, self.scale.reshape(-1), flags
-        _frame_kernels.read_subset(*self._places, *known, self._values, self._scales, self._seen)
-        sweep = subspace.begin(self._values, seen, self._scales, PERIOD, self._entries)
-        result = engine.sweep(sweep, hidden, self.scale, sweep.fit.change >= _CALM)
+        _frame_kernels.read_subset(*self._places, pixels, self._scale, flags, self._values, self._seen)
+        sweep = subspace.begin(self._values, seen, PERIOD, self._entries)
+        result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])
         return Comparison(result.candidates, update, (PERIOD, turn))
@@ -160,27 +143,20 @@ class TrackedBackground:
         self.tracker.set_forgetting(forgetting)
         self._forgetting = forgetting
 
-    def set_state(self, state: State, scale: np.ndarray) -> None:
-        """Restore the tracker and the scales, (h, w) float32; ParameterError if they do not fit."""
+    def set_state(self, state: State) -> None:
+        """Restore the tracker; ParameterError if it does not fit."""
         # coefficients out of range would lead to a singular matrix later in the stream
-        self.tracker.set_state(state, self._frames.size)
+        self.tracker.set_state(state, self.frames.size)
         self._subspace = self.tracker.subspace_
-        if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self._frames.size):
+        if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
-        self.scale = np.clip(scale, np.float32(_LEAST), 1)
-
-    def rates(self, due: tuple[int, int]) -> tuple[np.ndarray, tuple[np.float32, ...]]:
-        """Return cost scales and their rates, see `LearnParams`: steps towards the median of the residual."""
-        pace = due[0] * _PACE
-        limit = self._limit if self._follows else np.float32(0)
-        return self.scale, (limit, np.float32(math.exp(pace)), np.float32(math.exp(-pace)), np.float32(_LEAST))
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
         rows = np.flatnonzero(due.any(axis=1))
         part = np.s_[rows[0] : rows[-1] + 1]
         target = pixels[part].reshape(-1) * self._scale
-        entries = np.repeat(due[part].reshape(-1), self._frames.channels).view(np.uint8)
+        entries = np.repeat(due[part].reshape(-1), self.frames.channels).view(np.uint8)
         self._subspace.retarget(target, entries, rows[0] * pixels[0].size)
 
 
@@ -242,7 +218,7 @@ class StartFit:
 
     def catch_up(self, start: StartBackground) -> None:
         """Show the colours that the start has got since the fit began."""
-        late = (start.colours.background != self.colours).reshape(self.tracked.scale.size, -1).any(axis=1)
+        cube = self.tracked.frames.cube
+        late = (start.colours.background != self.colours).reshape(cube).any(axis=2)
         if late.any():
-            shape = self.tracked.scale.shape
-            self.tracked.absorb(start.colours.background.reshape(*shape, -1), late.reshape(shape))
+            self.tracked.absorb(start.colours.background.reshape(cube), late)

@@ -47,7 +47,7 @@ class SweepEngine:
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
         self._unit = np.float32(1 / full), constant(channels), np.float32(full), np.float32(top)
-        self._work = np.empty((self._bands, 3, channels * self.block), np.float32)
+        self._work = np.empty((self._bands, 2, channels * self.block), np.float32)
         self._products = np.zeros((-(-h * w // self.block), rank + 3))
         self.picture = np.zeros(frames.cube, frames.pixels_dtype)
         self._before = np.empty(frames.cube, frames.pixels_dtype)  # takes memory when it is written
@@ -78,16 +78,15 @@ class SweepEngine:
             np.copyto(self._before, self.picture)
             self._has_before = True
 
-    def sweep(self, sweep: Sweep, hidden: np.ndarray | None, scale: np.ndarray, everywhere: bool) -> SweepResult:
+    def sweep(self, sweep: Sweep, hidden: np.ndarray | None, everywhere: bool) -> SweepResult:
         """Step the due blocks of the basis, compare the frame with its background, and compute its influence.
 
-        `hidden` (h, w) uint16: not 0 where a pixel is not observed; `scale` (h, w) float32: scales of the costs;
-        `everywhere`: update the background of all blocks.
+        `hidden` (h, w) uint16: not 0 where a pixel is not observed; `everywhere`: update the background of all blocks.
         """
         if everywhere:
             self._keep_before()
         flags = _NOTHING if hidden is None else hidden.reshape(-1)
-        inputs = sweep.visit, sweep.cost, self.images, scale.reshape(-1), flags, everywhere, self._look
+        inputs = sweep.visit, sweep.cost, self.images, flags, everywhere, self._look
         if self._bands == 1:
             _frame_kernels.sweep(0, self.over.size, *inputs, self._work[0], self._products)
         else:
@@ -105,9 +104,9 @@ class SweepEngine:
             self._keep_before()
         return _frame_kernels.compare(0, self.over.size, low_rank, self.images, self._look)
 
-    def learn(self, skip: np.ndarray, learn: LearnParams, scale: np.ndarray, due: tuple[int, int]) -> None:
-        """Let the pixels of the `due` blocks, period and turn, learn noise scale and `scale` of the cost."""
-        inputs = self.block, *due, self.images, self._look, skip.reshape(-1), learn, scale.reshape(-1)
+    def learn(self, skip: np.ndarray, learn: LearnParams, due: tuple[int, int]) -> None:
+        """Let the pixels of the `due` blocks, period and turn, learn their noise scale."""
+        inputs = self.block, *due, self.images, self._look, skip.reshape(-1), learn
         if self._bands == 1:
             _frame_kernels.learn_pixels(0, self.over.size, *inputs, self._work[0, 0])
         else:

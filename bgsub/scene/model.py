@@ -254,14 +254,13 @@ class SceneModel:
             self._advance_fit(self.start)
 
     def _learn_pixels(self, training: TrainingInput) -> None:
-        """Learn noise, samples and cost scales of the pixels."""
+        """Learn noise and samples of the pixels."""
         compared = training.pixels, self.engine.picture, self._scale
         skip = self.segmenter.unlearned(
             self.engine.strong, self.engine.filled, training.known, self.objects.age, *compared
         )
         due = training.compared.due
-        scale, rates = self._background().rates(due)
-        self.engine.learn(skip, LearnParams(*self.segmenter.noise.rates(due[0]), *rates), scale, due)
+        self.engine.learn(skip, LearnParams(*self.segmenter.noise.rates(due[0])), due)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
@@ -304,7 +303,7 @@ class SceneModel:
             return {**state, "start": self.start.state(), **fit}
         if self.tracked is None:
             return state
-        return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": copied(self.tracked.scale)}
+        return {**state, "tracker": self.tracked.tracker.state()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
@@ -328,7 +327,7 @@ class SceneModel:
                 model._fit = model._begin_fit(model.start, part_of(state, "fit"))
             return model
         model.tracked = TrackedBackground(frames, parameters, model.engine.block)
-        model.tracked.set_state(part_of(state, "tracker"), array_of(state, "cost_scale", frames.cube[:2], "float32"))
+        model.tracked.set_state(part_of(state, "tracker"))
         model.start = None
         return model
 

@@ -294,11 +294,11 @@ class Segmenter:
         background: np.ndarray,
         scale: float = 1.0,
     ) -> np.ndarray:
-        """Learn samples; return where the noise is not learned (1), and where nothing is (2: `known`), (h, w) uint8."""
+        """Learn samples; return where the noise is not learned, (h, w) uint8: 1 at solid and `known` pixels."""
         skip = self._skip
         _segment_kernels.find_solid(strong, filled, self._lines, skip)
         if known is not None:
-            skip[known] = 2
+            skip[known] = 1
             age = np.where(known, age.dtype.type(_OLD), age)
         if self._radius and self.noise.is_even:
             limits = self._limits(scale)

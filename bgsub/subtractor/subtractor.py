@@ -62,8 +62,7 @@ class BackgroundSubtractor(OpenCVNames):
     surrogate : {"atan", "log", "lp"}, default "atan"
         l0-surrogate cost h, see `SubspaceTracker`.
     mu : float in [1e-12, 1e12], optional
-        Smoothing of the cost, in its own unit; by default it flattens at three times a pixel's
-        own noise, but between 0.02 and 0.06 of full scale.
+        Smoothing of the cost, in its own unit; by default it flattens at 0.03 of full scale.
     p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1), default 0.05

@@ -30,38 +30,34 @@ _HALF = np.float32(0.5)
 _ONE = np.float32(1)
 _TINY = np.float32(1e-12)
 _NEARLY_ZERO = np.float32(1e-6)
-ONES = np.ones(BLOCK, np.float32)
 
 
 @part
-def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``s psi(r / s)`` into `e`, not `r` itself; return the sum of ``s^2 h(r / s)``; s is `scale`, all (n,)."""
+def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``psi(r)`` into `e`, not `r` itself; return the sum of ``h(r)``; both (n,)."""
     total = _ZERO
     for i in range(r.size):
         if len(kind) == LP:  # known at compile time
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * lp_influence(z, mu, p)
-            total += s * s * lp_value(z, mu, p)
+            e[i] = lp_influence(r[i], mu, p)
+            total += lp_value(r[i], mu, p)
         elif len(kind) == LOG:
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * log_influence(z, mu, p)
-            total += s * s * log_value(z, mu, p)
+            e[i] = log_influence(r[i], mu, p)
+            total += log_value(r[i], mu, p)
         else:
-            width = mu * scale[i]
-            t = r[i] / width  # once for both
-            z = width * arctan(t)
+            t = r[i] / mu  # once for both
+            z = mu * arctan(t)
             e[i] = z / (_ONE + t * t)
             total += _HALF * z * z
     return total
 
 
 @part
-def weight_and_value(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``omega(r / s) = s psi(r / s) / r`` into `omega`, 1 at r = 0; return as `influence_and_value`."""
+def weight_and_value(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 at r = 0; return as `influence_and_value`."""
     total = 0.0
     for begin in range(0, r.size, BLOCK):
         end = min(begin + BLOCK, r.size)
-        total += influence_and_value(r[begin:end], scale[begin:end], omega[begin:end], kind, mu, p)
+        total += influence_and_value(r[begin:end], omega[begin:end], kind, mu, p)
     for i in range(r.size):
         omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
     return total
@@ -142,20 +138,12 @@ def difference(x, l, a, r):  # type: ignore[no-untyped-def]
             r[i] = x[i] - l[i]
 
 
-@part
-def of_block(scale, begin, end, m):  # type: ignore[no-untyped-def]
-    """Return the scales of the entries `begin` to `end` of m, from one array for all of them or for every block."""
-    first = begin if scale.size >= m else 0
-    return scale[first : first + end - begin]
-
-
 @kernel
-def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
+def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
     """Compute background, influence and inner products of one vector in one pass; return the cost.  O(m (k + r)).
 
     `stack` (n_rows, m): U', Q', and the last row receives ``e = A psi(A(x - U y))``; `a` (m,) or (0,): observed
-    entries; `scale` (m,) or `ONES`: scales of ``s^2 h(r / s)``; `low_rank` (m,); `products` (n_rows,) float64: of e
-    with every row.
+    entries; `low_rank` (m,); `products` (n_rows,) float64: of e with every row.
     """
     # `work` (BLOCK,) holds the residual: in place, loops do not vectorise
     last = stack.shape[0] - 1
@@ -167,14 +155,14 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
         combine(stack, begin, y, background)
         r = work[: end - begin]
         difference(x[begin:end], background, a[begin:end], r)
-        cost += influence_and_value(r, of_block(scale, begin, end, x.size), e, kind, mu, p)
+        cost += influence_and_value(r, e, kind, mu, p)
         for j in range(last + 1):
             products[j] += dot(stack[j, begin:end], e)
     return cost
 
 
 @kernel
-def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-untyped-def]
+def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-def]
     """Return ``h(A(x - sum_j c_j stack_j))``, the cost at a trial step; `work` (>= 2, BLOCK).  O(m n_rows)."""
     cost = 0.0
     for begin in range(0, x.size, BLOCK):
@@ -182,7 +170,7 @@ def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-unt
         low_rank, r = work[0, : end - begin], work[1, : end - begin]
         combine(stack, begin, c, low_rank)
         difference(x[begin:end], low_rank, a[begin:end], r)
-        cost += influence_and_value(r, of_block(scale, begin, end, x.size), low_rank, kind, mu, p)
+        cost += influence_and_value(r, low_rank, kind, mu, p)
     return cost
 
 
@@ -264,10 +252,10 @@ def solve_spd(gram, right, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
+def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
     """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset; return the mean of h.  O(iterations n k^2).
 
-    `rows` (k, n): the basis there; `x`, `a`, `scale` (n,), `a` may be empty; `y` (k,) float64: start and result; `work`
+    `rows` (k, n): the basis there; `x`, `a` (n,), `a` may be empty; `y` (k,) float64: start and result; `work`
     (3, n): low-rank part, residual and weights at the result.
     """
     low_rank, r, omega = work[0], work[1], work[2]
@@ -279,7 +267,7 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
             y32[i] = y[i]
         combine(rows, 0, y32, low_rank)
         difference(x, low_rank, a, r)
-        cost = weight_and_value(r, scale, omega, kind, mu, p)
+        cost = weight_and_value(r, omega, kind, mu, p)
         if goes_on == 0:
             return cost / max(r.size, 1)
         normal_equations(rows, r, omega, a, gram, right)

@@ -10,22 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part
-from bgsub.tracking._kernels import (
-    BLOCK,
-    add_scaled,
-    combine,
-    difference,
-    dot,
-    influence_and_value,
-    normal_equations,
-    solve_spd,
-    trace,
-    weight_and_value,
-)
+from bgsub.numerics.surrogates import LOG, LP, arctan, log_influence, log_value, lp_influence, lp_value
+from bgsub.tracking._kernels import BLOCK, add_scaled, combine, difference, dot, normal_equations, solve_spd, trace
 from bgsub.tracking._step_kernels import solve_moment, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_HALF = np.float32(0.5)
+_TINY = np.float32(1e-12)
 _LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
 _RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few large weights y would diverge
@@ -47,6 +39,36 @@ def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
 
 
 @part
+def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``s psi(r / s)`` into `e`, not `r` itself; return the sum of ``s^2 h(r / s)``; s is `scale`, all (n,)."""
+    total = _ZERO
+    for i in range(r.size):
+        if len(kind) == LP:  # known at compile time
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * lp_influence(z, mu, p)
+            total += s * s * lp_value(z, mu, p)
+        elif len(kind) == LOG:
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * log_influence(z, mu, p)
+            total += s * s * log_value(z, mu, p)
+        else:
+            width = mu * scale[i]
+            t = r[i] / width  # once for both
+            z = width * arctan(t)
+            e[i] = z / (_ONE + t * t)
+            total += _HALF * z * z
+    return total
+
+
+@part
+def write_weights(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``s psi(r / s) / r`` into `omega`, 1 at r = 0."""
+    influence_and_value(r, scale, omega, kind, mu, p)
+    for i in range(r.size):
+        omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
+
+
+@part
 def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
     """Improve `y` by one weighted least squares; return the squared relative change of y."""
     # weights are those of r / (widening * scale), times (usual / scale)^2 for scales above the usual one
@@ -58,7 +80,7 @@ def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram
     factor = np.float32(widening)
     for i in range(r.size):
         z[i] = factor * scale[i]
-    weight_and_value(r, z, omega, kind, mu, p)
+    write_weights(r, z, omega, kind, mu, p)
     for i in range(r.size):
         omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
@@ -123,7 +145,7 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     combine(rows, 0, y32, low_rank)
     difference(x, low_rank, a, r)
     ratio = median_ratio(r, a, scale, z)
-    weight_and_value(r, scale, omega, kind, mu, p)
+    write_weights(r, scale, omega, kind, mu, p)
     share = 0.0
     for i in range(r.size):
         if a.size > 0:

@@ -29,7 +29,6 @@ class Fit:
 
     values: np.ndarray  # (s,) float32
     a: np.ndarray  # (s,) float32, observed entries, 0 or 1; empty for all
-    scale: np.ndarray  # (s,) float32, scales of the costs
     y: np.ndarray  # (k,) float64
     change: float  # root mean square change of the low-rank part; large after `PixelSubset.gather`
     influence: np.ndarray  # (s,) float32, ``A psi(A(x - U y))``
@@ -45,7 +44,6 @@ class PixelSubset:
         self._work = np.empty((3, index.size), np.float32)
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
-        self._ones = np.ones(index.size, np.float32)
         self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
@@ -76,16 +74,15 @@ class PixelSubset:
         """Return what a step changes and needs here, see `bgsub.tracking._step_kernels.deferred_step`."""
         return self._stack, fit.influence, weights, self._block
 
-    def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""
         # where y jumps or the fit is bad, y may be in a local minimum: try again with mu falling from `widest`, keep
         # the better fit
         new = y.copy()
-        seen = values, a, scale if scale.size else self._ones
+        seen = values, a
         cost, low_rank, e = self._reweight(seen, new, mu)
-        bad = self._bad * (float(scale @ scale) / scale.size if scale.size else 1.0)
         jump = new - y
-        if jump @ jump > _JUMP**2 * (new @ new) or cost > bad:
+        if jump @ jump > _JUMP**2 * (new @ new) or cost > self._bad:
             other = new.copy()
             for large in np.geomspace(first_mu(self._surrogate, widest), mu, _CONTINUATION):
                 again = self._reweight(seen, other, large)
@@ -96,7 +93,7 @@ class PixelSubset:
         return Fit(*seen, new, math.sqrt(d @ d / d.size), e)
 
     def _reweight(
-        self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float
+        self, seen: tuple[np.ndarray, np.ndarray], y: np.ndarray, mu: float
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Refine y, in place; return the mean cost, the low-rank part and the influence."""
         s, (low_rank, r, omega) = self._surrogate, self._work

@@ -19,7 +19,7 @@ from bgsub.tracking.coefficients import Fit, PixelSubset
 from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, make_step, search
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
-EVERYTHING = np.empty(0, np.float32)  # all entries are observed, or all scales are one
+EVERYTHING = np.empty(0, np.float32)  # all entries are observed
 _HYGIENE = 150  # updates between two re-orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
@@ -35,7 +35,7 @@ class SubspaceUpdate:
     cost: float  # ``h(A(x - U y))``
     number: int  # of the pass
     weights: np.ndarray | None = None
-    vector: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    vector: tuple[np.ndarray, np.ndarray] | None = None  # x and a
     low_rank: np.ndarray | None = None  # ``U y``, a buffer that the next pass overwrites
 
 
@@ -66,35 +66,34 @@ class Subspace:
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
-    def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray = EVERYTHING) -> Fit:
+    def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
         """Fit the coefficients to a vector on the subset; arguments as in `begin`."""
-        fit = self._subset.fit(values, a, scale, self.y, self._current_mu(), self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, self._current_mu(), self.cold_scale)
         self.y = fit.y
         return fit
 
-    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> SubspaceUpdate:
+    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING) -> SubspaceUpdate:
         """Fit a vector, (m,) float32, and separate it from the subspace, by plain passes; return input of `update`."""
         basis = self.basis
         basis.carry_out()
         index = self._subset.index
-        fit = self.fit(x[index], *(b[index] if b.size else b for b in (a, scale)))
-        scale = scale if scale.size else _kernels.ONES
+        fit = self.fit(x[index], a[index] if a.size else a)
         if not self._low_rank.size:
             self._low_rank = np.empty(basis.m, np.float32)
         rows = self._active()
         products = np.empty(len(rows))
         y = fit.y.astype(np.float32)
         outputs = self._low_rank, products, basis.work[0]
-        cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, scale, *self._cost(), *outputs)
+        cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, *self._cost(), *outputs)
         basis.newest = -1
         self._passes += 1
-        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
+        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a), low_rank=self._low_rank)
 
-    def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep:
+    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
         # a pending gradient is dropped; the arrays must not change before `update`
         self._R = self._R[:0]
-        fit = self.fit(values, a, scale)
+        fit = self.fit(values, a)
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 

@@ -45,8 +45,8 @@ class Learner:
             self.noise.begin(self.engine.residual())
         strong = self.engine.strong, self.engine.filled
         skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture)
-        learn = LearnParams(*self.noise.rates(1), *map(F, (0, 1, 1, 1)))
-        self.engine.learn(skip, learn, np.empty(0, F), (1, 0))
+        learn = LearnParams(*self.noise.rates(1))
+        self.engine.learn(skip, learn, (1, 0))
 
 
 def test_scatter_is_learned_and_solid_regions_are_not():

@@ -224,7 +224,7 @@ def test_only_the_newest_pass_can_be_learned_and_only_once():
     subspace.update(new, 0.1)
     with newest:
         subspace.update(new, 0.1)
-    first, _ = (subspace.begin(x, *np.empty((2, 0), np.float32), 2, 20) for _ in range(2))
+    first, _ = (subspace.begin(x, np.empty(0, np.float32), 2, 20) for _ in range(2))
     with newest:
         subspace.end(first, np.zeros(3), 0.0, np.ones(60, np.float32))
     for change in (subspace.orthonormalise, lambda: subspace.retarget(0.9 * x)):
