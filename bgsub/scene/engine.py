@@ -12,7 +12,7 @@ from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import CompareParams, Images, LearnParams
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.tracking.basis import Sweep
+from bgsub.tracking.subspace import Sweep
 
 _NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band

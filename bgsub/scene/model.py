@@ -12,7 +12,6 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
-from bgsub.scene._frame_kernels import LearnParams
 from bgsub.scene.background import Comparison, StartBackground, StartFit, TrackedBackground
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
@@ -48,7 +47,9 @@ class SceneModel:
         self.frames, self._parameters, self._smooth = frames, parameters, smooth
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.channels)
+        self._scale = 1 / frames.pixels_full
+        given = parameters.part(SegmenterParameters), parameters.threads, frames.channels, self._scale
+        self.segmenter = Segmenter(shape, *given)
         self.start: StartBackground | None = StartBackground(frames, parameters.start_length, parameters.threads)
         self._fit: StartFit | None = None
         self.tracked: TrackedBackground | None = None
@@ -59,7 +60,6 @@ class SceneModel:
         self.engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads, sigma)
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger = LightChangeTrigger()
-        self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
@@ -107,8 +107,6 @@ class SceneModel:
             self._adapt(self.engine.picture if self.engine.count else given)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
-            if self.stabiliser.needs_reference():
-                self.stabiliser.set_reference(self.engine.picture, self._scale)
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
         if movement is not None and given is not self._buffer:
             # The background is made later, with borders of this frame, which the caller may change by then.
@@ -120,14 +118,14 @@ class SceneModel:
         tried, compared, light = self._compared(pixels, known, frozen)
         if compared.candidates:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
-            mask = self.segmenter.segment(*found, frozen, self._scale)
+            mask = self.segmenter.segment(*found, frozen)
         else:
             mask = self.segmenter.empty()
         if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new
             self.objects.light_changed(self.mask, mask, light)
         self.mask = mask
         training = TrainingInput(pixels, known, mask, compared)
-        output = to_frame(movement, mask, None, smooth=False, out=self._output)
+        output = mask if movement is None else to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
         return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
 
@@ -191,20 +189,22 @@ class SceneModel:
         hidden = self.objects.hidden_pixels()
         if known is not None:
             hidden = known.astype(np.uint16) if hidden is None else hidden | known
-        compared = self._background().separate(self.engine, hidden)
+        background = self.start or self.tracked
+        assert background is not None
+        compared = background.separate(self.engine, hidden)
         if not self.segmenter.noise.is_empty:
             return compared
         self.segmenter.noise.begin(self.engine.residual())
         return compared._replace(candidates=self.engine.compare())
 
-    def _background(self) -> StartBackground | TrackedBackground:
+    def _low_rank(self) -> np.ndarray:
         background = self.start or self.tracked
         assert background is not None
-        return background
+        return background.low_rank()
 
     def _change_light(self, pixels: np.ndarray) -> bool:
         """Try to explain a sudden change by light; return whether this succeeded."""
-        x, bases = self._unit(pixels), [self._background().low_rank()]
+        x, bases = self._unit(pixels), [self._low_rank()]
         before = self.illumination.explained(x, bases[0])
         if self.engine.before is not None:
             bases.append(self._unit(self.engine.before))
@@ -243,24 +243,16 @@ class SceneModel:
         mask = training.mask
         if training.known is not None:  # neither standing object nor confirmed background
             mask = np.where(training.known, np.uint8(SHADOW), mask)
-        pixels, compared = training.pixels, training.compared
-        self._learn_pixels(training)
+        pixels, compared, engine = training.pixels, training.compared, self.engine
+        seen = engine.strong, engine.filled, training.known, self.objects.age, pixels, engine.picture
+        engine.learn(self.segmenter.unlearned(*seen), self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate)
-        due = self.objects.released(pixels, self.engine.picture, mask, self.segmenter.filled, rate)
+        due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate)
         if due is not None:
             self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:
             self._advance_fit(self.start)
-
-    def _learn_pixels(self, training: TrainingInput) -> None:
-        """Learn noise and samples of the pixels."""
-        compared = training.pixels, self.engine.picture, self._scale
-        skip = self.segmenter.unlearned(
-            self.engine.strong, self.engine.filled, training.known, self.objects.age, *compared
-        )
-        due = training.compared.due
-        self.engine.learn(skip, LearnParams(*self.segmenter.noise.rates(due[0])), due)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
@@ -336,7 +328,7 @@ class SceneModel:
         if not self.engine.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
-        bases = [self._background().low_rank()]
+        bases = [self._low_rank()]
         if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
             bases.append(self._unit(self.engine.before))
         return self.illumination.explain(x, bases, min_explained=_RETURNS).explained > _RETURNS

@@ -31,10 +31,9 @@ class Reduction:
         self.frames = replace(
             full, shape=(h, w, *full.shape[2:]), dtype="float32" if full.dtype == "float16" else full.dtype
         )
-        self._halves = [
-            np.empty((*shape, *full.shape[2:]), self.frames.dtype) for shape in _halved(height, width, h, w)
-        ]
-        self._frame = np.empty(self.frames.shape, self.frames.dtype)
+        sizes = [*_halved(height, width, h, w), (h, w)]
+        self._reduced = [np.empty((*size, *full.shape[2:]), self.frames.dtype) for size in sizes]
+        self._frame = self._reduced[-1]
         (self._rows, row_taper), (self._columns, column_taper) = _places(height, h), _places(width, w)
         self._places = self._rows, self._columns, row_taper, column_taper
         self._scales = np.float32(full.scale), np.float32(1 / self.frames.pixels_full)
@@ -53,12 +52,10 @@ class Reduction:
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
-        return self._reduce(frame.astype(self._frame.dtype, copy=False), self._frame)
-
-    def _reduce(self, image: np.ndarray, out: np.ndarray) -> np.ndarray:
-        for half in self._halves:
-            image = _resized(image, half if half.dtype == image.dtype else np.empty(half.shape, image.dtype))
-        return _resized(image, out)
+        image = frame if frame.dtype == self._frame.dtype else frame.astype(self._frame.dtype)
+        for reduced in self._reduced:
+            image = _resized(image, reduced)
+        return image
 
     def reduce_known(self, known: np.ndarray) -> np.ndarray:
         """Return which reduced pixels contain a known pixel of (H, W) bool, however thin."""
@@ -68,11 +65,11 @@ class Reduction:
     def enlarge(
         self, mask: np.ndarray, frame: np.ndarray, small: np.ndarray, picture: np.ndarray, out: np.ndarray
     ) -> np.ndarray:
-        """Return the mask, (h, w) uint8, in full size, in `out`, with the edges of the full-size frame."""
+        """Return the mask, (h, w) uint8, in full size, in `out`, with the edges of the `plain` full-size frame."""
         if not cv2.countNonZero(mask):
             out[:] = BACKGROUND
             return out
-        full, scales = plain(frame).reshape(self.full.cube), self._scales
+        full, scales = frame.reshape(self.full.cube), self._scales
         images = self._lanes, full, scales[0], small, picture, scales[1], mask, *self._places, out
         if self._bands == 1:
             _reduction_kernels.enlarge(0, len(mask), *images, *self._work[0])
@@ -85,8 +82,8 @@ class Reduction:
         return out
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
-        """Take the background in a strip of a checked full-size frame as the detail; all of the first of a scene."""
-        full, height = plain(frame).reshape(self.full.cube), len(frame)
+        """Take the background in a strip of a `plain` full-size frame as the detail; all of the first of a scene."""
+        full, height = frame.reshape(self.full.cube), len(frame)
         if self._strip < 0 or is_new:
             np.copyto(self._detail, full)
             self._strip = 0
@@ -100,7 +97,9 @@ class Reduction:
         if has_detail and self._strip >= 0:
             # detail is what the reduction of a frame loses; the light may have changed since that frame
             kind = cv2.CV_16S if self.full.dtype == "uint8" else cv2.CV_32F
-            known = self._reduce(self._detail.reshape(self.full.shape), np.empty(background.shape, self._detail.dtype))
+            known = self._detail.reshape(self.full.shape)
+            for reduced in self._reduced:
+                known = _resized(known, np.empty(reduced.shape, known.dtype))
             change = cv2.subtract(background, known, dtype=kind).reshape(background.shape)
             change = _resized(change, np.empty(self.full.shape, change.dtype)).reshape(self.full.cube)
             large = cv2.add(self._detail, change, dtype=cv2.CV_8U if self.full.dtype == "uint8" else kind)

@@ -52,7 +52,7 @@ class SceneManager:
         watch = self._parameters.scene_changes and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self.model.is_covered_by(frame):
             return self.model.blank(frame)
-        if not frozen and self.model.is_noisy(frame):
+        if self.model.start is not None and not frozen and self.model.is_noisy(frame):
             self.model = SceneModel(self._frames, self._parameters, smooth=True)
         before = self.model.mask
         result = self.model.separate(frame, known, frozen)

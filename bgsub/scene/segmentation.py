@@ -24,7 +24,7 @@ from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _match_kernels, _segment_kernels, _shadow_kernels
-from bgsub.scene._frame_kernels import CHUNK
+from bgsub.scene._frame_kernels import CHUNK, LearnParams
 from bgsub.scene._match_kernels import TILE, MatchLimits, Samples
 from bgsub.scene._shadow_kernels import STEPS
 from bgsub.separation import BACKGROUND, SHADOW
@@ -33,7 +33,7 @@ _WORK = 150_000  # pixels per band, see `bands_for`
 _OLD = 65535  # age of pixels that are not stored
 _RATE = 0.02  # learning rate of the noise scale per frame
 _CLIP = 0.2  # share of full scale: limits the effect of one object
-_FLOOR = 1e-6
+_FLOOR = np.float32(1e-6)
 _ROUNDING = 1e-5  # residual of a frame that equals its background
 _FIRST = 0.1  # upper limit of the initial scale
 
@@ -61,7 +61,7 @@ class NoiseScale:
     # the mask has no influence, so that errors do not sustain themselves
 
     def __init__(self, shape: tuple[int, int], joint: float) -> None:
-        self._joint = joint
+        self._joint, self._clip = joint, np.float32(_CLIP * joint)
         self.sigma = np.zeros(shape, np.float32)
         self.is_empty = True
         self._count(1)
@@ -78,12 +78,12 @@ class NoiseScale:
         self._learned = learned
         self.is_even = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
 
-    def rates(self, period: int) -> tuple[np.float32, np.float32, np.float32]:
-        """Count a frame; return rate, clip and floor for pixels that learn every `period` frames, see `LearnParams`."""
+    def rates(self, period: int) -> LearnParams:
+        """Count a frame; return the rates for pixels that learn every `period` frames."""
         self._count(self._learned + 1)
         mean = 1 / (self._learned + 1)  # plain mean in the beginning
         rate = np.float32(min(period * max(mean, _RATE), 1))
-        return rate, np.float32(_CLIP * self._joint), np.float32(_FLOOR)
+        return LearnParams(rate, self._clip, _FLOOR)
 
     def state(self) -> State:
         """Return the scale and the number of learned frames, copied."""
@@ -152,8 +152,9 @@ class Segmenter:
         parameters: SegmenterParameters | None = None,
         threads: int | None = 1,
         channels: int = 3,
+        scale: float = 1.0,
     ) -> None:
-        self.shape, self._joint = shape, math.sqrt(channels / 3)
+        self.shape, self._joint, self._scale = shape, math.sqrt(channels / 3), np.float32(scale)
         h, w = shape
         self._bands = bands_for(h * w, _WORK, threads)
         self._lanes, self._places = constant(channels), np.empty((self._bands, CHUNK), np.uint64)
@@ -196,7 +197,7 @@ class Segmenter:
         """Set the factor of the threshold in a dark scene, in (0, 1]: dark objects differ less from the background."""
         threshold, factor = self._given
         self.exposure, self.limits = exposure, (np.float32(exposure * threshold), np.float32(factor))
-        self._match: tuple[float, MatchLimits] | None = None  # full scale and limits of the newest frame
+        self._match = MatchLimits(self.noise.sigma, self._scale, *self.limits, np.float32(exposure), self._lanes)
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""
@@ -213,19 +214,13 @@ class Segmenter:
         self.outline = outline
 
     def segment(
-        self,
-        candidates: np.ndarray,
-        filled: np.ndarray,
-        x: np.ndarray,
-        background: np.ndarray,
-        frozen: bool = False,
-        scale: float = 1.0,
+        self, candidates: np.ndarray, filled: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
         # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`; `filled`
         # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates
         self._masks.reverse()
-        mask, memory, limits = self._masks[0], self.sample_memory, self._limits(scale)
+        mask, memory, limits = self._masks[0], self.sample_memory, self._match
         self.filled = mask[1]
         if self._radius:
             rate = np.float32(0 if frozen else _SHARE_RATE)
@@ -271,12 +266,6 @@ class Segmenter:
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
-    def _limits(self, scale: float) -> MatchLimits:
-        if self._match is None or self._match[0] != scale:
-            limits = *self.limits, np.float32(self.exposure), self._lanes
-            self._match = scale, MatchLimits(self.noise.sigma, np.float32(scale), *limits)
-        return self._match[1]
-
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""
         self._masks.reverse()
@@ -292,7 +281,6 @@ class Segmenter:
         age: np.ndarray,
         x: np.ndarray,
         background: np.ndarray,
-        scale: float = 1.0,
     ) -> np.ndarray:
         """Learn samples; return where the noise is not learned, (h, w) uint8: 1 at solid and `known` pixels."""
         skip = self._skip
@@ -301,6 +289,5 @@ class Segmenter:
             skip[known] = 1
             age = np.where(known, age.dtype.type(_OLD), age)
         if self._radius and self.noise.is_even:
-            limits = self._limits(scale)
-            self.sample_memory.learn(x, background, limits, skip, age)
+            self.sample_memory.learn(x, background, self._match, skip, age)
         return skip

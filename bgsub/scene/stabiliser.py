@@ -21,20 +21,17 @@ class Stabiliser:
         self._age = 0
         self._aligned: np.ndarray | None = None
 
-    def needs_reference(self) -> bool:
-        """Return whether the background should be passed to `set_reference` again."""
-        return self._age <= 0
-
-    def set_reference(self, background: np.ndarray, scale: float = 1.0) -> None:
-        """Set the background, (h, w) or (h, w, c) with ``scale * background`` in [0, 1]."""
-        self._registration.set_reference(_plain(background), scale)
-        self._age = _REFRESH
-
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
     ) -> tuple[np.ndarray, Movement | None]:
-        """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None."""
+        """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None.
+
+        Both are (h, w) or (h, w, c), and times `scale` in [0, 1].
+        """
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
+        if self._age <= 0:
+            self._registration.set_reference(_plain(background), scale)
+            self._age = _REFRESH
         self._age -= 1
         seen = frame if frame.dtype != np.float16 else _plain(frame)
         movement = self._registration.estimate(seen if seen.ndim == 3 else seen[..., None], scale)

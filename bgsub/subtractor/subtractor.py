@@ -255,7 +255,7 @@ class BackgroundSubtractor(OpenCVNames):
         """
         self._claim()
         try:
-            frames, frame, known = self._take(out_of_umat(image), out_of_umat(knownForegroundMask))
+            frames, frame, known = self._take(image, knownForegroundMask)
             is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
             out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
             if out is not None and np.may_share_memory(out, frame):
@@ -280,7 +280,7 @@ class BackgroundSubtractor(OpenCVNames):
         """
         self._claim()
         try:
-            frames, frame, known = self._take(out_of_umat(image), out_of_umat(knownForegroundMask))
+            frames, frame, known = self._take(image, knownForegroundMask)
             frame = np.array(frame, order="C")
             result = self._separate(frames, frame, learningRate, known)
             residual = result.residual()
@@ -343,13 +343,14 @@ class BackgroundSubtractor(OpenCVNames):
         if self._worker.setdefault("thread", get_ident()) != get_ident():
             raise BgsubError("a subtractor processes one frame at a time; use one subtractor for each stream")
 
-    def _take(self, image: np.ndarray, known: np.ndarray | None) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
+    def _take(self, image: Any, known: Any) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
         """Return the format of the frames, a new one if it changed, the next frame and where it is known, checked."""
+        image = image if type(image) is np.ndarray else out_of_umat(image)
         frames, given = self.format, self._parameters
         if frames is None or (given.on_change == "restart" and not frames.describes(as_array(image))):
             frames = FrameFormat.of(image, given.max_value)
             check_stream_memory(frames, given)
-        return frames, frames.check(image), None if known is None else frames.check_known(known)
+        return frames, frames.check(image), None if known is None else frames.check_known(out_of_umat(known))
 
     def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
         """Return the array that receives the mask; None for one of before a restart, as in OpenCV."""

@@ -252,15 +252,16 @@ def solve_spd(gram, right, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset; return the mean of h.  O(iterations n k^2).
+def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before, y, low_rank, e, r, y32, gram, right):  # type: ignore[no-untyped-def]
+    """Find ``y = argmin_y h(A(x - U y))`` on a pixel subset from `start`, (k,) float64.  O(steps n k^2).
 
-    `rows` (k, n): the basis there; `x`, `a` (n,), `a` may be empty; `y` (k,) float64: start and result; `work`
-    (3, n): low-rank part, residual and weights at the result.
+    `rows` (k, n): the basis there; `x`, `a`, `before` (n,), `a` may be empty. Outputs: `y`, `low_rank` (n,), influence
+    `e` (n,). Return the mean of h, the squared change of y, its square, and the mean squared change of the low-rank
+    part from `before`.
     """
-    low_rank, r, omega = work[0], work[1], work[2]
-    cost, goes_on, ridge = 0.0, iterations, 0.0
+    cost, goes_on, ridge, omega = 0.0, steps, 0.0, e
     for i in range(y.size):
+        y[i] = start[i]
         ridge += UNSEEN * dot(rows[i], rows[i])
     while True:
         for i in range(y.size):
@@ -269,7 +270,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
         difference(x, low_rank, a, r)
         cost = weight_and_value(r, omega, kind, mu, p)
         if goes_on == 0:
-            return cost / max(r.size, 1)
+            break
         normal_equations(rows, r, omega, a, gram, right)
         solve_spd(gram, right, ridge)
         change, size = 0.0, 0.0
@@ -278,6 +279,15 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
             change += right[i] * right[i]
             size += y[i] * y[i]
         goes_on = 0 if change <= tolerance * tolerance * size else goes_on - 1
+    change, size = 0.0, 0.0
+    for i in range(y.size):
+        change += (y[i] - start[i]) ** 2
+        size += y[i] * y[i]
+    moved = _ZERO
+    for i in range(r.size):
+        e[i] = omega[i] * r[i]
+        moved += (low_rank[i] - before[i]) ** 2
+    return cost / max(r.size, 1), change, size, moved / max(r.size, 1)
 
 
 @kernel

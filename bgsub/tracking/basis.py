@@ -16,13 +16,32 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import copied
 from bgsub.tracking import _kernels
-from bgsub.tracking.coefficients import Fit
-from bgsub.tracking.step import WHOLE, DeferredStep
 
+WHOLE = 1 << 60  # entries of a block that is larger than any vector
 DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding explains
 _MANY = 16  # rows from which the BLAS is faster than our own pass
 _COLUMNS = 8192  # of one product of the BLAS, so that its result stays in the cache
 _SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
+
+
+class DeferredStep:
+    """The small matrices N, (k, k), and G, (period, k), float64, of ``U = (V + D(e) G) N``."""
+
+    def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
+        self.N, self.G = np.eye(k), np.zeros((period, k))
+        self.block, self.turn = block, 0
+
+    def compose(self, T: np.ndarray) -> float:
+        """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
+        # the usual step does this in `bgsub.tracking._step_kernels.compose`
+        self.N[:] = self.N @ T[:, :-1].T
+        inverse = np.linalg.inv(self.N)
+        self.G[self.turn] = inverse.T @ T[:, -1]
+        return float(max(np.abs(self.N).max(), np.abs(inverse).max()))
+
+    def rotate(self, L: np.ndarray) -> None:
+        """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
+        self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
 
 
 class Visit(NamedTuple):
@@ -41,15 +60,6 @@ class Cost(NamedTuple):
     kind: tuple[int, ...]
     mu: np.float32
     p: np.float32
-
-
-class Sweep(NamedTuple):
-    """A pass over the model that has begun: its input, the fitted coefficients and its number."""
-
-    visit: Visit
-    cost: Cost
-    fit: Fit
-    number: int
 
 
 class Basis:
@@ -116,8 +126,8 @@ class Basis:
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)
         self.deferred.turn = (self.deferred.turn + 1) % period
-        G = self.deferred.G.astype(np.float32)
-        return Visit(self.stack, G, self.coordinates(y), period, self.deferred.turn)
+        G, c = self.deferred.G.astype(np.float32), (self.deferred.N @ y).astype(np.float32)
+        return Visit(self.stack, G, c, period, self.deferred.turn)
 
     def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
         """Turn the inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""

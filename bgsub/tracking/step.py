@@ -16,34 +16,8 @@ from bgsub.numerics.grassmann import small_rank_one_update, small_rotation
 IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
 ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
-WHOLE = 1 << 60  # entries of a block that is larger than any vector
 _DROP = 1e-6  # share of the largest singular value below which directions of the gradient are dropped
 _BACKTRACKS = 20
-
-
-class DeferredStep:
-    """The small matrices N, (k, k), and G, (period, k), float64, of ``U = (V + D(e) G) N``."""
-
-    def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
-        self.N, self.G = np.eye(k), np.zeros((period, k))
-        self.block, self.turn = block, 0
-
-    @property
-    def newest(self) -> tuple[np.ndarray, np.ndarray]:
-        """N, and the row of G of the newest visit."""
-        return self.N, self.G[self.turn]
-
-    def compose(self, T: np.ndarray) -> float:
-        """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
-        # the usual step does this in `bgsub.tracking._step_kernels.compose`
-        self.N[:] = self.N @ T[:, :-1].T
-        inverse = np.linalg.inv(self.N)
-        self.G[self.turn] = inverse.T @ T[:, -1]
-        return float(max(np.abs(self.N).max(), np.abs(inverse).max()))
-
-    def rotate(self, L: np.ndarray) -> None:
-        """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
-        self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
-"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps."""
+"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps.
+
+The coefficients are fitted on a fixed random subset of the entries (paper, algorithm 6, the fit of y).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +18,8 @@ from bgsub.numerics.state import FINITE, LARGEST, State, array_of, moment_of, nu
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
-from bgsub.tracking.basis import DRIFTED, Basis, Cost, Sweep
+from bgsub.tracking.basis import DRIFTED, Basis, Cost, DeferredStep, Visit
 from bgsub.tracking.batch_start import first_mu
-from bgsub.tracking.coefficients import Fit, PixelSubset
 from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, make_step, search
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
@@ -24,6 +28,88 @@ _HYGIENE = 150  # updates between two re-orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
+_FIT = 15, 1e-4  # iterations, tolerance
+_CONTINUATION = 6
+_JUMP = 0.1  # change of y, relative to y, from which a second fit is tried
+_UNKNOWN = 1e3  # larger than any low-rank part of an image
+_APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
+_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+
+
+@dataclass(eq=False, slots=True)
+class Fit:
+    """A vector on the pixel subset, and its coefficients."""
+
+    values: np.ndarray  # (s,) float32
+    a: np.ndarray  # (s,) float32, observed entries, 0 or 1; empty for all
+    y: np.ndarray  # (k,) float64
+    low_rank: np.ndarray  # (s,) float32, ``U y``
+    change: float  # root mean square change of the low-rank part; large after `PixelSubset.gather`
+    influence: np.ndarray  # (s,) float32, ``A psi(A(x - U y))``
+
+
+class PixelSubset:
+    """The basis on some thousand entries: `index` (s,) int64, rank k, and the cost of the residual."""
+
+    def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
+        self.index, self._k, self._surrogate = index, k, surrogate
+        self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
+        self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
+        self.block = np.empty((k + 1, _kernels.BLOCK), np.float32)  # work of a step
+        self._work = np.empty(index.size, np.float32), np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
+        self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
+
+    def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
+        """Read the basis ``(V + D(e) G) N``, V' and e' the rows of `stack`."""
+        self._low_rank[:] = _UNKNOWN
+        own = self.stack[: self._k]
+        _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
+        _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self.block)
+
+    def state(self) -> State:
+        """Return copies of the basis on the subset, whose rounding is its own, and of the low-rank part."""
+        return {"stack": self.stack.copy(), "low_rank": self._low_rank.copy()}
+
+    def set_state(self, state: State) -> None:
+        """Restore a state for the gathered basis; ParameterError when it does not fit."""
+        stack, k = array_of(state, "stack", self.stack.shape, "float32"), self._k
+        if not np.abs(stack[:k] - self.stack[:k]).max() <= _APART * np.abs(self.stack[:k]).max():
+            raise ParameterError("the saved subset does not fit the saved basis")
+        self.stack[:] = stack
+        self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
+
+    def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:
+        """Step as the whole basis, by T (k, k + 1); `weights`, (s,) float32, are those of e, None for one."""
+        np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
+        _kernels.transform_rows(self.stack, np.ascontiguousarray(T, np.float32), self.block)
+
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, widest: float) -> Fit:
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""
+        fit, mean, jump = self._fitted(values, a, y, cost)
+        if jump > _JUMP**2 or mean > self._bad:
+            # y may be in a local minimum: try again with mu falling from `widest`, keep the better fit
+            other = fit
+            for mu in np.geomspace(first_mu(self._surrogate, widest), cost.mu, _CONTINUATION):
+                other, other_mean, _ = self._fitted(values, a, other.y, cost._replace(mu=np.float32(mu)))
+            fit = other if other_mean < mean else fit
+        self._low_rank = fit.low_rank
+        return fit
+
+    def _fitted(self, values: np.ndarray, a: np.ndarray, start: np.ndarray, cost: Cost) -> tuple[Fit, float, float]:
+        """Return a fit by reweighted least squares, its mean cost and the squared relative change of y."""
+        y, (low_rank, e) = np.empty(self._k), np.empty((2, self.index.size), np.float32)
+        known = self.stack[: self._k], values, a, *cost, *_FIT, start, self._low_rank
+        mean, change, size, moved = _kernels.subset_coefficients(*known, y, low_rank, e, *self._work)
+        return Fit(values, a, y, low_rank, math.sqrt(moved), e), mean, change / max(size, 1e-300)
+
+
+class Sweep(NamedTuple):
+    """A pass over the model that has begun: its input, the fitted coefficients and its number."""
+
+    visit: Visit
+    cost: Cost
+    fit: Fit
+    number: int
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +145,7 @@ class Subspace:
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
         self.cold_scale, self._warmth = 0.0, 0.0
         self._passes = 0
-        self._newest_cost: tuple[float, Cost] | None = None
+        self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self._subset = PixelSubset(index, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
@@ -68,7 +154,7 @@ class Subspace:
 
     def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
         """Fit the coefficients to a vector on the subset; arguments as in `begin`."""
-        fit = self._subset.fit(values, a, self.y, self._current_mu(), self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, self._cost(), self.cold_scale)
         self.y = fit.y
         return fit
 
@@ -125,9 +211,10 @@ class Subspace:
         y, T, objective = influence.fit.y.copy(), np.empty((k, k + 1)), np.empty(2)
         step = influence.products, self._C, y, w, influence.cost, IN_SPAN, FLOOR, ARMIJO, T, objective
         if self.basis.newest >= 0 and influence.weights is not None:
-            skew = _step_kernels.deferred_step(
-                *step, *self.basis.deferred.newest, *self._subset.stepped(influence.fit, influence.weights)
-            )
+            deferred, subset = self.basis.deferred, self._subset
+            small = deferred.N, deferred.G[deferred.turn]
+            own = subset.stack, influence.fit.influence, influence.weights, subset.block
+            skew = _step_kernels.deferred_step(*step, *small, *own)
             if skew < 0:
                 return False
             self.basis.stepped(skew)
@@ -183,18 +270,12 @@ class Subspace:
         return self.basis.stack[: self.basis.k + len(self._R) + 1]
 
     def _cost(self) -> Cost:
-        mu = self._current_mu()
-        if self._newest_cost is None or self._newest_cost[0] != mu:
-            self._newest_cost = mu, Cost(self._surrogate.code, np.float32(mu), np.float32(self._surrogate.p))
-        return self._newest_cost[1]
-
-    def _current_mu(self) -> float:
-        """Return mu, which after a cold start shrinks from the scale of the data to its final value."""
+        """Return the cost, whose mu shrinks after a cold start from the scale of the data to its final value."""
         share = self._warmth / _COLD_MEMORIES
         if self.cold_scale == 0.0 or share >= 1:
-            return self._surrogate.mu
+            return self._final_cost
         first = first_mu(self._surrogate, self.cold_scale)
-        return float(first * (self._surrogate.mu / first) ** share)
+        return self._final_cost._replace(mu=np.float32(first * (self._surrogate.mu / first) ** share))
 
     def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""

@@ -9,7 +9,7 @@ import bgsub.scene.reduction
 from bgsub import BackgroundSubtractor, ParameterError
 from bgsub._opencv import cv2
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene.frame_format import FrameFormat, scale_of
+from bgsub.scene.frame_format import FrameFormat, plain, scale_of
 from bgsub.scene.reduction import Reduction
 
 QUICK = {"start_frames": 10, "subset": 500, "scale": 0.5}
@@ -31,7 +31,7 @@ def enlarged(scale, frame, background, mask):
     reduction = Reduction(FrameFormat.of(frame), scale)
     small = engine(reduction, reduction.reduce(frame))
     picture = engine(reduction, reduction.reduce(background))
-    return reduction.enlarge(mask, frame, small, picture, np.full(frame.shape[:2], 99, np.uint8))
+    return reduction.enlarge(mask, plain(frame), small, picture, np.full(frame.shape[:2], 99, np.uint8))
 
 
 def moving(shape, dtype=np.uint8, n=30, first=15):
@@ -124,7 +124,7 @@ def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):
     for labels in ([0, 255], [0, 127], [0, 127, 255], [255]):
         mask = rng.choice(np.array(labels, np.uint8), (h, w))
         mask[: h // 2] = labels[-1]
-        got = reduction.enlarge(mask, frame, small, picture, np.empty(shape, np.uint8))
+        got = reduction.enlarge(mask, plain(frame), small, picture, np.empty(shape, np.uint8))
         unit = frame / full, small * reduction.frames.scale if dtype == np.uint8 else small
         base = picture * reduction.frames.scale if dtype == np.uint8 else picture
         np.testing.assert_array_equal(got, reference_reduction.enlarge(mask, *unit, base))

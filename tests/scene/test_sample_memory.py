@@ -85,7 +85,7 @@ def test_clear_matching_equals_its_twin(h, w, reach, seed):
 
 def test_matching_parts_of_a_large_object_are_kept():
     side = 128
-    segmenter = segmentation.Segmenter((side, side))
+    segmenter = segmentation.Segmenter((side, side), scale=1 / 255)
     segmenter.noise.sigma[:] = 0.1
     background = np.full((side, side, 3), 100, np.uint8)
     segmenter.sample_memory.share[:] = 255
@@ -96,7 +96,7 @@ def test_matching_parts_of_a_large_object_are_kept():
         x[20 : 20 + size, 20 : 20 + size] = 220
         x[30:36, 30:36] = 160  # as the samples
         over = np.any(x != 100, axis=2).astype(np.uint8)
-        mask = segmenter.segment(over, reference.filled(over), x, background, scale=1 / 255)
+        mask = segmenter.segment(over, reference.filled(over), x, background)
         return mask[32, 32] == 255
 
     assert found(size=60)

@@ -16,7 +16,7 @@ from bgsub.scene.segmentation import Segmenter
 def segment(segmenter, over):
     """Return the mask of candidates, (h, w), in a white frame before a black background."""
     x = np.full((*over.shape, 3), 255, np.uint8)
-    return segmenter.segment(over, reference_scene.filled(over), x, np.zeros_like(x), scale=1 / 255)
+    return segmenter.segment(over, reference_scene.filled(over), x, np.zeros_like(x))
 
 
 @given(h=st.integers(1, 20), w=st.integers(1, 90), half=st.integers(0, 15), seed=st.integers(0, 99))
@@ -79,7 +79,9 @@ def test_holes_that_are_small_for_their_region_are_filled(side, is_filled):
     over[10:40, 20:50] = 1
     hole = np.s_[25 - side // 2 : 25 + side // 2, 35 - side // 2 : 35 + side // 2]
     over[hole] = 0
-    found = segment(Segmenter((60, 80), SegmenterParameters(median=1, neighbours=0, shadows="off")), over)
+    found = segment(
+        Segmenter((60, 80), SegmenterParameters(median=1, neighbours=0, shadows="off"), scale=1 / 255), over
+    )
     assert (found[25, 35] == 255) == is_filled
     assert not found[:8].any()
 
@@ -90,5 +92,7 @@ def test_minimum_area_is_exact(height, width):
     over[10 : 10 + height, 20 : 20 + width] = 1
     area = height * width
     for least, kept in ((area, area), (area + 1, 0)):
-        mask = segment(Segmenter((40, 50), SegmenterParameters(median=1, min_area=least / 2000)), over.copy())
+        mask = segment(
+            Segmenter((40, 50), SegmenterParameters(median=1, min_area=least / 2000), scale=1 / 255), over.copy()
+        )
         assert np.count_nonzero(mask) == kept

@@ -105,7 +105,7 @@ def test_clear_outvoted_equals_its_twin(h, w, seed):
 def find_shadows(x, l, mask, side=None):
     """Return where the foreground is a shadow, (h, w) bool."""
     segmenter = Segmenter(mask.shape, channels=x.shape[2])
-    limits = segmenter._limits(1.0)
+    limits = segmenter._match
     mask = mask, reference.filled(mask)
     segmenter._find_shadows(x, l, limits, mask, False)
     if side is not None:
@@ -137,7 +137,7 @@ def test_a_textured_object_in_a_dark_scene_is_no_shadow():
     found = []
     for exposure in (1.0, 0.25):
         segmenter.set_exposure(exposure)
-        segmenter._find_shadows(x, l, segmenter._limits(1.0), (mask, reference.filled(mask)), False)
+        segmenter._find_shadows(x, l, segmenter._match, (mask, reference.filled(mask)), False)
         found.append(np.mean(segmenter._dark != 0))
     assert found[0] > 0.5
     assert found[1] < 0.1

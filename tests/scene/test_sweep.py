@@ -15,7 +15,8 @@ from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import LearnParams
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels
-from bgsub.tracking.step import DeferredStep, make_step
+from bgsub.tracking.basis import DeferredStep
+from bgsub.tracking.step import make_step
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
@@ -278,7 +279,7 @@ def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, mo
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(found @ tracker.coefficients_, expected @ (theta[:2, :2].T @ y), atol=1e-4)
         subset = tracker.subspace_._subset
-        np.testing.assert_allclose(subset._stack[:2], found[subset.index].T, atol=1e-4)
+        np.testing.assert_allclose(subset.stack[:2], found[subset.index].T, atol=1e-4)
 
 
 @pytest.mark.large

@@ -89,21 +89,32 @@ def test_transform_rows_is_a_matrix_product(m, n, seed, data):
     np.testing.assert_array_equal(stack[n_new:], rows[n_new:].astype(F))
 
 
+def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
+    """Return y, low-rank part, influence and numbers of the kernel."""
+    k, outputs = len(start), (np.empty(len(start)), *np.empty((2, len(x)), F))
+    work = np.empty(len(x), F), np.empty(k, F), np.empty((k, k)), np.empty(k)
+    known = U.T.astype(F).copy(), x, a, *arguments(surrogate), iterations, tolerance, start, before
+    return *outputs, *_kernels.subset_coefficients(*known, *outputs, *work)
+
+
 @each_case
 @given(m=st.integers(40, 400), k=st.integers(1, 6), seed=st.integers(0, 99))
 @sizes
 def test_subset_coefficients_match_their_twin(surrogate, complete, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
-    start = truth + 0.01
-    y = start.copy()
-    work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
+    start, before = truth + 0.01, x.astype(F)
     vector = x.astype(F), EVERYTHING if complete else a.astype(F)
-    cost = _kernels.subset_coefficients(U.T.astype(F).copy(), *vector, *arguments(surrogate), 4, 0.0, y, *work)
+    fitted = fit_coefficients(U, *vector, surrogate, 4, 0.0, start, before)
+    y, low_rank, e, cost, change, size, moved = fitted
     observed = np.ones(m) if complete else a
     expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4)
     np.testing.assert_allclose(y, expected, atol=2e-3 * np.abs(expected).max())
-    _, _, h = reference.separate(U, y, x, observed, surrogate)
+    shown, influence, h = reference.separate(U, y, x, observed, surrogate)
+    np.testing.assert_allclose(low_rank, shown, atol=2e-5)
+    np.testing.assert_allclose(observed * e, influence, atol=2e-5)
     assert cost == pytest.approx(h / m, rel=2e-2, abs=1e-6)
+    assert (change, size) == pytest.approx((np.sum((y - start) ** 2), y @ y))
+    assert moved == pytest.approx(np.mean((shown - x) ** 2), rel=1e-3)
 
 
 @given(m=st.integers(40, 400), k=st.integers(2, 6), share=st.sampled_from([0.0, 1e-4, 1e-3]), seed=st.integers(0, 99))
@@ -117,10 +128,9 @@ def test_a_direction_that_is_hidden_keeps_its_coefficient(m, k, share, seed):
     U = np.linalg.qr(U)[0]
     a, x, y = np.ones(m, F), rng.uniform(0, 100, m).astype(F), rng.standard_normal(k)
     a[:k] = 0
-    start, work = y.copy(), (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
-    vector = U.T.astype(F).copy(), x, a
+    start = y
     for _ in range(20):
-        _kernels.subset_coefficients(*vector, *arguments(SURROGATES[0]), 15, 1e-4, y, *work)
+        y, *_ = fit_coefficients(U, x, a, SURROGATES[0], 15, 1e-4, y, x)
     assert np.abs(y[1:] - start[1:]).max() <= 10 * np.linalg.norm(x)
 
 
