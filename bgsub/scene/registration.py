@@ -117,29 +117,31 @@ class _Scale:
 
     def _choose(self, image: np.ndarray, scale: float, first: int, last: int) -> None:
         """Choose the points in the rows of cells from `first` to `last`."""
-        h, w, _ = self._shape
+        w = self._shape[1]
         side, cells = self._side, self._best.shape[1]
         top = max(first * side - 1, 0)
         grey = _grey(image[top : last * side + 1].astype(np.float32)) * np.float32(scale / 8)
         gx, gy = (cv2.Sobel(grey, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
-        squares = np.full((h, w), np.float32(-1))
-        squares[top + 1 : top + len(grey) - 1, 1:-1] = (gx * gx + gy * gy)[1:-1, 1:-1]
+        squares = np.full(grey.shape, np.float32(-1))
+        squares[1:-1, 1:-1] = (gx * gx + gy * gy)[1:-1, 1:-1]
 
         def by_cell(values: np.ndarray) -> np.ndarray:  # (rows, cells, n)
-            lines = values[first * side : last * side, : cells * side].reshape(-1, side, cells, side)
+            lines = values[first * side - top : last * side - top, : cells * side].reshape(-1, side, cells, side)
             return lines[:, :: max(side // _LINES, 1)].transpose(0, 2, 1, 3).reshape(last - first, cells, -1)
 
         strength = by_cell(squares)
         best = np.argpartition(-strength, _PER_CELL - 1)[:, :, :_PER_CELL]
         self._strength[first:last] = np.take_along_axis(strength, best, 2)
-        self._best[first:last] = np.take_along_axis(by_cell(np.arange(h * w).reshape(h, w)), best, 2)
+        places = np.arange(top * w, top * w + grey.size).reshape(grey.shape)
+        self._best[first:last] = np.take_along_axis(by_cell(places), best, 2)
 
     def _look(self, image: np.ndarray, scale: float) -> float:
         """Read values and gradients at the points; return the sum of the squared gradients."""
         places, (_, w, channels) = self._places(), self._shape
         points = self._coordinates(places)
         around = places[:, np.newaxis] + np.add.outer([-w, 0, w], [-1, 0, 1]).ravel()
-        grey = image.reshape(-1, channels)[around].mean(axis=2, dtype=np.float32) * np.float32(scale)
+        colours = np.take(image.reshape(-1, channels), around, axis=0).astype(np.float32)
+        grey = colours @ np.full(channels, scale / channels, np.float32)
         gx, gy = _SOBEL @ grey.T
         turn = (gy * points[0] - gx * points[1]) / np.float32(self._unit)
         self._set_points(places, points, np.stack([gx, gy, turn, -grey[:, 4], np.full_like(gx, -1)]))
@@ -211,15 +213,24 @@ class Registration:
         self._shape: tuple[int, int, int] | None = None
         self._usual = _FITS
 
-    def set_reference(self, image: np.ndarray, scale: float = 1.0) -> None:
-        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
+    def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
+        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference.
+
+        `part`: of a later reference take one scale only, 0 is the finest, so that no frame takes long; return whether
+        it was the last.
+        """
         # points are searched in the first reference; later ones are read there, and few points are chosen again
         image = channelled(image)
         if image.shape != self._shape:
             self._begin(image.shape)
-        self._fine.take(image, scale)
-        for level, coarse in zip(self._pyramid.shrink(image), self._coarse, strict=True):
-            coarse.take(level, scale)
+            part = None
+        if not part:
+            self._fine.take(image, scale)
+        if part != 0:
+            scales = [*zip(self._pyramid.shrink(image), self._coarse, strict=True)]
+            for level, coarse in scales if part is None else scales[part - 1 : part]:
+                coarse.take(level, scale)
+        return part is None or part >= len(self._coarse)
 
     def _begin(self, shape: tuple[int, int, int]) -> None:
         self._shape = shape

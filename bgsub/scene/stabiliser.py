@@ -29,8 +29,7 @@ class Stabiliser:
         Both are (h, w) or (h, w, c), and times `scale` in [0, 1].
         """
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
-        if self._age <= 0:
-            self._registration.set_reference(_plain(background), scale)
+        if self._age <= 0 and self._registration.set_reference(_plain(background), scale, part=-self._age):
             self._age = _REFRESH
         self._age -= 1
         seen = frame if frame.dtype != np.float16 else _plain(frame)
