@@ -122,16 +122,6 @@ def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
             counts[j] += part[j]
 
 
-@kernel
-def read_subset(entries, places, pixels, scale, hidden, values, seen):  # type: ignore[no-untyped-def]
-    """Read values and visibility (0 if hidden) at `entries`, (s,) uint64, of the pixels `places`."""
-    for i in range(entries.size):
-        values[i] = np.float32(pixels[entries[i]]) * scale
-    if hidden.size > 0:
-        for i in range(entries.size):
-            seen[i] = _ZERO if hidden[places[i]] != 0 else _ONE
-
-
 @part
 def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
     """Add ``e g'`` to k rows of `stack` from `begin` on and write ``l = V c``, three rows at a time."""
@@ -316,12 +306,6 @@ def residual_norm(begin, end, images, look, d):  # type: ignore[no-untyped-def]
         d[i] = look.scale * np.sqrt(np.float32(total))
 
 
-@kernel
-def residual_map(images, look, d):  # type: ignore[no-untyped-def]
-    """Write the joint residual of all pixels into `d`, (n,) float32."""
-    residual_norm(0, d.size, images, look, d)
-
-
 @part
 def project(stack, begin, e, products):  # type: ignore[no-untyped-def]
     """Write the inner products of `e`, (n,), with rows of `stack` from `begin` on, three rows at a time."""
@@ -398,13 +382,6 @@ def grow_chunk(a, n, lanes, limit, older, half, pixels):  # type: ignore[no-unty
         ages[i] = grown if states[i] == 2 else age.dtype.type(states[i])
         oldest = max(oldest, ages[i])
     return np.int64(oldest)
-
-
-@kernel
-def confirm(mask, most, support):  # type: ignore[no-untyped-def]
-    """Add 1 to `support`, at most up to `most`, where the mask is 0; all uint8, (n,)."""
-    for i in range(mask.size):
-        support[i] += np.uint8(1 if (mask[i] == 0) & (support[i] < most) else 0)
 
 
 @kernel

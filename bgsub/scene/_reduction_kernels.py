@@ -151,21 +151,3 @@ def is_foreground(lanes, pixels, first, scale, share, colours):  # type: ignore[
         f += (v - colours[1, c]) ** 2
     b, f = np.sqrt(b), np.sqrt(f)
     return share * (f + b + _TOLERANCE) > f + _HALF * _TOLERANCE
-
-
-@kernel
-def update_detail(mask, frame, detail, top, bottom):  # type: ignore[no-untyped-def]
-    """Copy the rows `top` to `bottom` from `frame` to `detail`, (H, W, c), except around foreground.  O(W c) per row.
-
-    Foreground is where the mask, (H, W), is not 0.
-    """
-    h, w = mask.shape
-    for i in range(top, bottom):
-        for a in range(0, w, _PIECE):
-            left, right, is_free = max(a - _MARGIN, 0), a + _PIECE + _MARGIN, True
-            for row in (max(i - _MARGIN, 0), i, min(i + _MARGIN, h - 1)):
-                is_free &= not any_set(mask[row, left:right])
-            if is_free:
-                source, target = frame[i, a : a + _PIECE].reshape(-1), detail[i, a : a + _PIECE].reshape(-1)
-                for k in range(target.size):
-                    target[k] = source[k]

@@ -14,10 +14,11 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 @kernel
 def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
-    """Count the colours of the pixels `begin` to `end`; return how many pixels are due for `put_first`.  O(q c n).
+    """Count the colours of the pixels `begin` to `end`; return how many have a due colour.  O(q c n).
 
-    `x`, `last`, `due` (n, c): current, previous and due colour; `limits` (n,): joint distance of the same colour;
-    `colours` (q, n, c); `counts` (q, n): frames of each after a frame that showed it as well.
+    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c); `counts` (q, n): frames of each
+    after a frame that showed it as well; `last`, `due` (n,): the previous colour, and the one that must become the
+    first, 0 for none.
     """
     # helper functions for the arrays would cost six times the work, for their reference counts
     channels, most = len(lanes), colours.shape[0]
@@ -92,29 +93,3 @@ def distance(x, a, colours, b, channels):  # type: ignore[no-untyped-def]
         s = np.float32(x[a + np.uint64(c)]) - np.float32(colours[b + np.uint64(c)])
         total += s * s
     return total
-
-
-@kernel
-def put_first(begin, end, due, colours, counts, last):  # type: ignore[no-untyped-def]
-    """Exchange the colour `due` of every pixel with its first one; arrays as in `count_colours`."""
-    for i in range(begin, end):
-        if due[i] != 0:
-            k = due[i]
-            counts[0, i], counts[k, i] = counts[k, i], counts[0, i]
-            for c in range(colours.shape[2]):
-                colours[0, i, c], colours[k, i, c] = colours[k, i, c], colours[0, i, c]
-            last[i] = 0
-
-
-@kernel
-def fill_in(begin, end, background, limit, half, frames):  # type: ignore[no-untyped-def]
-    """Replace pixels of `frames`, (q, n, c), by the background where they differ by more than `limit`, (n,)."""
-    channels = background.shape[1]
-    step, colours = np.uint64(channels), background.reshape(-1)
-    for f in range(frames.shape[0]):
-        x = frames[f].reshape(-1)
-        for pixel in range(begin, end):
-            i = np.uint64(pixel)
-            if distance(x, i * step, colours, i * step, channels) > limit[i]:
-                for c in range(pixel * frames.shape[2], (pixel + 1) * frames.shape[2]):
-                    x[c] = colours[c] + half

@@ -12,7 +12,6 @@ from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _frame_kernels
 from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination
@@ -23,7 +22,7 @@ from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
-_EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
+_EVERYTHING = np.empty(0, np.float32)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CALM = 0.003  # root mean square change up to which blocks keep their background
@@ -96,7 +95,7 @@ class TrackedBackground:
         self._entries = block * frames.channels
         blocks = self._index // self._entries
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
-        self._places = self._index.astype(np.uint64), (self._index // frames.channels).astype(np.uint64)
+        self._places = self._index // frames.channels
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
@@ -121,9 +120,10 @@ class TrackedBackground:
 
     def separate(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
         """Compare the frame of the engine; pixels where `hidden`, (h, w) uint16, is not 0 are not observed."""
-        subspace, pixels = self._subspace, engine.images.pixels
-        flags, seen = (_NOTHING, _EVERYTHING) if hidden is None else (hidden.reshape(-1), self._seen)
-        _frame_kernels.read_subset(*self._places, pixels, self._scale, flags, self._values, self._seen)
+        subspace, seen = self._subspace, _EVERYTHING
+        np.multiply(engine.images.pixels.take(self._index), self._scale, out=self._values)
+        if hidden is not None:
+            seen = np.equal(hidden.take(self._places), 0, out=self._seen)
         sweep = subspace.begin(self._values, seen, PERIOD, self._entries)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn

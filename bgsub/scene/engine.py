@@ -118,9 +118,10 @@ class SweepEngine:
 
     def residual(self) -> np.ndarray:
         """Return the joint colour residual of the newest frame, (h, w) float32.  O(m)."""
-        out = np.empty(self.over.shape, np.float32)
-        _frame_kernels.residual_map(self.images, self._look, out.reshape(-1))
-        return out
+        scale, lanes, *_ = self._unit
+        d = self.images.pixels.astype(np.float32) - self.images.picture
+        d = d.reshape(*self.over.shape, len(lanes))
+        return scale * np.sqrt(np.einsum("ijc,ijc->ij", d, d))
 
     def state(self) -> State:
         """Return the backgrounds, copied; nothing before the first frame."""

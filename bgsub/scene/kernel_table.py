@@ -30,7 +30,6 @@ _FIRST_FRAME = """
 scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
 scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
 scene._segment_kernels.find_solid: u1_2, u1_1, u1_2, u1_2
-scene._frame_kernels.residual_map: Images, CompareParams, f4_1
 scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1_1, LearnParams, f4_1
 scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
 """
@@ -44,8 +43,6 @@ scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
 scene._frame_kernels.contrast: P_1, i8_1, i8
 scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, u1_1, f4, i8, f4, P_2, u2_1, u1_1, u1_1
-scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
-scene._frame_kernels.confirm: u1_1, u1, u1_1
 """
 _TRACKING = """
 scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, u2_1, b1, CompareParams, f4_2, f8_2
@@ -53,20 +50,12 @@ tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, cost, f4, f4, i8, f8, f
  f4_1, f4_1, f8_2, f8_1
 tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1, f8_2, f8_1, f4_2,\
  f4_1, f4_1, f4_2
-tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
-scene._start_colours_kernels.fill_in: i8, i8, f4_2, f4_1, f4, P_3
 tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
-tracking._kernels.gram_of: f4_2, i8, i8
-tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
-tracking._kernels.transform_rows: f4_2, f4_2, f4_2
-scene._frame_kernels.read_subset: u8_1, u8_1, P_1, f4, u2_1, f4_1, f4_1
-tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
 """
 _REDUCED = """
 scene._reduction_kernels.enlarge: i8, i8, lanes, P_3, f4, P_3, P_3, f4, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_2,\
  f4_2, f4_2, u1_1
-scene._reduction_kernels.update_detail: u1_2, P_3, P_3, i8, i8
 """
 FIRST_FRAME, START, TRACKING = range(3)
 

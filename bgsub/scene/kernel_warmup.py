@@ -221,7 +221,7 @@ def _is_true(stamp: Path) -> bool:
 
 def _kept() -> set[str]:
     """Return the files of this Numba, except truncated ones; concurrent processes may write files twice or shorter."""
-    kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.gather  # one of each package
+    kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.subset_coefficients  # one of each package
     return {
         f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)

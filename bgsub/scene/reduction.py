@@ -17,7 +17,9 @@ from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
 from bgsub.separation import BACKGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
-_STRIPS = 16  # of the detail; one is renewed per frame
+_STRIPS = 32  # of the detail; one is renewed per frame
+_MARGIN = 3  # pixels: distance of the detail from foreground
+_SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
 
 
 class Reduction:
@@ -48,7 +50,8 @@ class Reduction:
             )
             for _ in range(self._bands)
         ]
-        self._detail, self._strip = np.empty(full.cube, plain(np.empty(0, full.dtype)).dtype), -1
+        shape = full.cube if full.channels > 1 else full.shape[:2]
+        self._detail, self._strip = np.empty(shape, plain(np.empty(0, full.dtype)).dtype), -1
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
@@ -83,14 +86,17 @@ class Reduction:
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
         """Take the background in a strip of a `plain` full-size frame as the detail; all of the first of a scene."""
-        full, height = frame.reshape(self.full.cube), len(frame)
+        full, height = frame.reshape(self._detail.shape), len(frame)
         if self._strip < 0 or is_new:
             np.copyto(self._detail, full)
             self._strip = 0
             return
         self._strip = (self._strip + 1) % _STRIPS
-        rows = self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS
-        _reduction_kernels.update_detail(mask, full, self._detail, *rows)
+        first, last = self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS
+        if first < last:
+            top = max(first - _MARGIN, 0)
+            near = cv2.dilate(mask[top : last + _MARGIN], _SQUARE)[first - top : last - top]
+            cv2.copyTo(full[first:last], (near == 0).view(np.uint8), self._detail[first:last])
 
     def enlarge_background(self, background: np.ndarray, has_detail: bool) -> np.ndarray:
         """Return a background of the reduced format in full size, with the detail of full-size frames or bilinear."""
@@ -102,7 +108,8 @@ class Reduction:
                 known = _resized(known, np.empty(reduced.shape, known.dtype))
             change = cv2.subtract(background, known, dtype=kind).reshape(background.shape)
             change = _resized(change, np.empty(self.full.shape, change.dtype)).reshape(self.full.cube)
-            large = cv2.add(self._detail, change, dtype=cv2.CV_8U if self.full.dtype == "uint8" else kind)
+            dtype = cv2.CV_8U if self.full.dtype == "uint8" else kind
+            large = cv2.add(self._detail.reshape(self.full.cube), change, dtype=dtype)
         else:
             large = _resized(background, np.empty(self.full.shape, background.dtype))
         if large.dtype != self.full.dtype and self.full.dtype == "uint16":

@@ -46,7 +46,7 @@ class StandingObjects:
         self._fps = parameters.fps
         self._choose(parameters)
         self._interval = max(round(_INTERVAL * self._fps), 1)
-        self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 255))
+        self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
@@ -174,7 +174,8 @@ class StandingObjects:
         if self.frame % self._interval == 0:
             if self.settling:
                 self._objects = self._known(mask)
-            _frame_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
+            self.support += mask == 0
+            np.minimum(self.support, self._most, out=self.support)
             if self._oldest * self._tick >= absorb:
                 due = self.age >= math.ceil(absorb / self._tick)
                 chosen = due if chosen is None else chosen | due

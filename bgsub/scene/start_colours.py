@@ -100,7 +100,8 @@ class CleanedFrames:
         self.shape = frames.shape
         self._pixels = frames.reshape(len(frames), limit.size, -1)
         self._colours, self._squares = background.reshape(limit.size, -1), limit * limit
-        self._half = np.float32(0.5 if frames.dtype == np.uint8 else 0)
+        half = np.float32(0.5 if frames.dtype == np.uint8 else 0)
+        self._rounded = (self._colours + half).astype(frames.dtype)
 
     def __getitem__(self, key: tuple[slice, Any]) -> np.ndarray:
         """Return some columns: a range or an array of their numbers."""
@@ -113,7 +114,9 @@ class CleanedFrames:
             pixels = columns // channels
             chosen = channels * np.arange(columns.size) + columns % channels
         x = np.array(self._pixels[:, pixels], order="C")
-        _start_colours_kernels.fill_in(0, x.shape[1], self._colours[pixels], self._squares[pixels], self._half, x)
+        d = x - self._colours[pixels]
+        far = np.einsum("fpc,fpc->fp", d, d) > self._squares[pixels]
+        np.copyto(x, self._rounded[pixels], where=far[:, :, np.newaxis])
         return x.reshape(len(x), -1)[:, chosen]
 
 
@@ -175,10 +178,17 @@ class StartColours:
 
         def count(begin: int, end: int, _: int) -> None:
             if _start_colours_kernels.count_colours(begin, end, lanes, x, limit, *maps, self._due):
-                _start_colours_kernels.put_first(begin, end, self._due, *maps)
+                self._put_first(begin + np.flatnonzero(self._due[begin:end]))
 
         in_bands(count, len(x), self._bands)
         self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
+
+    def _put_first(self, pixels: np.ndarray) -> None:
+        """Exchange the colour that is due of some pixels, (n,) int64, with their first one."""
+        due = self._due[pixels]
+        for array in (self.counts, self.colours):
+            array[0, pixels], array[due, pixels] = array[due, pixels], array[0, pixels]
+        self._last[pixels] = 0
 
     def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
         step = max(len(self._last) // _SAMPLE, 1)

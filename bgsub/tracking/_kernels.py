@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import allocating_kernel, kernel, part
+from bgsub.numerics.jit import kernel, part
 from bgsub.numerics.surrogates import (
     LOG,
     LP,
@@ -288,76 +288,3 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
         e[i] = omega[i] * r[i]
         moved += (low_rank[i] - before[i]) ** 2
     return cost / max(r.size, 1), change, size, moved / max(r.size, 1)
-
-
-@kernel
-def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
-    """Add the pending ``e G[i]`` to V and set e to zero, for the entries `begin` to `end`.  O((end - begin) k)."""
-    # block b has number i = b % len(G); those of number `newest` are skipped; `begin` is the first entry of a block
-    period, k = G.shape
-    for first in range(begin, end, block):
-        last = min(first + block, end)
-        number = first // block % period
-        if number != newest:
-            e = stack[k, first:last]
-            for j in range(k):
-                add_scaled(stack[j, first:last], G[number, j], e)
-            e[:] = _ZERO
-
-
-@kernel
-def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no-untyped-def]
-    """Add ``(target - V c) z'`` to V where `where` is set: as ``z'c = 1``, ``V c`` becomes the target there.
-
-    `target`, `where` (n,), empty for everywhere, belong to the entries from `start` on; `gram`, (k, k) float64,
-    receives the change of V'V.
-    """
-    k = c.size
-    for first in range(0, target.size, BLOCK):
-        last = min(first + BLOCK, target.size)
-        if where.size > 0 and not any_set(where[first:last]):
-            continue
-        begin, end = start + first, start + last
-        delta, low_rank = work[0, : last - first], work[1, : last - first]
-        combine(stack, begin, c, low_rank)
-        difference(target[first:last], low_rank, target[:0], delta)
-        if where.size > 0:
-            chosen = where[first:last]
-            for i in range(delta.size):
-                delta[i] = delta[i] if chosen[i] else _ZERO
-        for j in range(k):
-            projection = dot(stack[j, begin:end], delta)
-            for i in range(k):
-                gram[i, j] += projection * z[i]
-                gram[j, i] += projection * z[i]
-        square = dot(delta, delta)
-        for j in range(k):
-            for i in range(k):
-                gram[i, j] += square * z[i] * z[j]
-            add_scaled(stack[j, begin:end], z[j], delta)
-
-
-@allocating_kernel
-def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
-    """Return the Gram matrix of the first m entries of the first k rows of `stack`, (k, k) float64.  O(m k^2)."""
-    gram = np.zeros((k, k))
-    for begin in range(0, m, BLOCK):
-        end = min(begin + BLOCK, m)
-        for i in range(k):
-            for j in range(i + 1):
-                gram[i, j] += dot(stack[i, begin:end], stack[j, begin:end])
-    for i in range(k):
-        for j in range(i):
-            gram[j, i] = gram[i, j]
-    return gram
-
-
-@kernel
-def gather(stack, index, block, G, rows):  # type: ignore[no-untyped-def]
-    """Copy the columns `index`, (n,), of V with their pending steps into `rows`, (k, n); the rest as in `settle`."""
-    period, k = G.shape
-    for i in range(index.size):
-        number = index[i] // block % period
-        e = stack[k, index[i]]
-        for j in range(k):
-            rows[j, i] = stack[j, index[i]] + G[number, j] * e

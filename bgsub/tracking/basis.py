@@ -19,8 +19,7 @@ from bgsub.tracking import _kernels
 
 WHOLE = 1 << 60  # entries of a block that is larger than any vector
 DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding explains
-_MANY = 16  # rows from which the BLAS is faster than our own pass
-_COLUMNS = 8192  # of one product of the BLAS, so that its result stays in the cache
+_COLUMNS = 2048  # of one product, so that it stays in the cache, and the BLAS on one thread
 _SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
 
 
@@ -141,8 +140,18 @@ class Basis:
         """Add the pending rank-one terms to V; keep an influence that is not used yet."""
         deferred = self.deferred
         if deferred.G.any() or self.newest >= 0:
-            _kernels.settle(self.stack, 0, self.m, deferred.block, deferred.G.astype(np.float32), self.newest)
+            self._settle(0, self.m, self.newest)
             deferred.G[:] = 0.0
+
+    def _settle(self, begin: int, end: int, newest: int = -1) -> None:
+        """Add the pending terms of the blocks from `begin` to `end`, but not of number `newest`; e becomes 0 there."""
+        block, G = self.deferred.block, self.deferred.G.astype(np.float32)
+        for first in range(begin, end, block):
+            number = first // block % len(G)
+            if number != newest:
+                V, e = np.split(self.stack[: self.k + 1, first : min(first + block, end)], [self.k])
+                V += G[number][:, np.newaxis] * e
+                e[:] = 0
 
     def carry_out(self) -> None:
         """Carry all steps out, so that the first rows of the stack are U' itself."""
@@ -172,10 +181,7 @@ class Basis:
 
     def transform(self, T: np.ndarray) -> None:
         """Replace the leading rows of the stack by T, (n_new, n_rows), times its leading rows."""
-        T = np.ascontiguousarray(T, np.float32)
-        if len(T) < _MANY:
-            _kernels.transform_rows(self.stack[: T.shape[1]], T, self.work)
-            return
+        T = T.astype(np.float32)
         for first in range(0, self.m, _COLUMNS):
             columns = self.stack[: T.shape[1], first : first + _COLUMNS]
             columns[: len(T)] = T @ columns
@@ -184,20 +190,37 @@ class Basis:
         """Return ``U'U``, (k, k) float64."""
         self.settle()
         N = self.deferred.N
-        return N.T @ _kernels.gram_of(self.stack, self.k, self.m) @ N
+        return N.T @ gram_of(self.stack[: self.k, : self.m]) @ N
 
     def retarget(self, target: np.ndarray, where: np.ndarray, start: int, y: np.ndarray) -> np.ndarray:
         """Add ``(target - U y) y' / |y|^2`` to U as `Subspace.retarget` asks for; return the new ``U'U``, (k, k)."""
         deferred = self.deferred
         begin, end = start // deferred.block * deferred.block, start + target.size
         end = min(-(-end // deferred.block) * deferred.block, self.m)
-        _kernels.settle(self.stack, begin, end, deferred.block, deferred.G.astype(np.float32), -1)
+        self._settle(begin, end)
         z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the smallest change of U, not of V
         change = np.zeros((self.k, self.k))
-        numbers = self.coordinates(y), z.astype(np.float32)
-        _kernels.turn_rows(self.stack, start, *numbers, target, where, change, self.work)
+        c, z32 = self.coordinates(y), z.astype(np.float32)
+        for first in range(0, target.size, _COLUMNS):
+            columns = slice(first, first + _COLUMNS)
+            V = self.stack[: self.k, start + first : start + min(first + _COLUMNS, target.size)]
+            delta = target[columns] - c @ V
+            if where.size:
+                delta *= where[columns] != 0
+            projections = np.outer(V @ delta, z)
+            change += projections + projections.T + float(delta @ delta) * np.outer(z, z)
+            V += z32[:, np.newaxis] * delta
         self.newest = -1
         return np.eye(self.k) + deferred.N.T @ change @ deferred.N  # U'U was the identity: no pass over the rest
+
+
+def gram_of(rows: np.ndarray) -> np.ndarray:
+    """Return the Gram matrix of rows, (k, m) float32, as (k, k) float64.  O(m k^2)."""
+    total = np.zeros((len(rows), len(rows)))
+    for first in range(0, rows.shape[1], _COLUMNS):
+        part = rows[:, first : first + _COLUMNS]
+        total += part @ part.T
+    return total
 
 
 def _aligned_rows(rows: int, m: int) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import FINITE, State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import _kernels, _self_tuned_kernels
-from bgsub.tracking.basis import Basis
+from bgsub.tracking import _self_tuned_kernels
+from bgsub.tracking.basis import Basis, gram_of
 from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 from bgsub.tracking.tuning import AdaptiveForgetting, ColdStart, RankSearch
 from bgsub.tracking.validation import check_size
@@ -73,7 +73,7 @@ class SelfTunedSubspace:
             return
         self._step(x, a)
         if self.updates % _HYGIENE == 0:
-            self._gram = _kernels.gram_of(self.basis.stack, 2 * self.basis.k, self.basis.m)
+            self._gram = gram_of(self.basis.stack[: 2 * self.basis.k, : self.basis.m])
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
         """Predict, fit the coefficients, pass over the vector, step."""
@@ -189,7 +189,7 @@ class SelfTunedSubspace:
         other = SelfTunedSubspace(
             basis, self._surrogate, self._index, none, None, self._has_own_scales, RankSearch(basis, search.most)
         )
-        other._gram = _kernels.gram_of(basis.stack, 2 * len(turn), m)
+        other._gram = gram_of(basis.stack[: 2 * len(turn), :m])
         other._C, other._y, other.scale = C, turn @ self.y, self.scale
         other.forgetting = self.forgetting.turned(turn)
         other._cold = self._cold
@@ -222,7 +222,7 @@ class SelfTunedSubspace:
             raise ParameterError("scale must hold positive numbers, or zeros before the first vector")
         self._C, self._gram = moment_of(state, "C", k), moment_of(state, "gram", 2 * k)
         self.basis.carry_out()
-        if np.abs(self._gram - _kernels.gram_of(self.basis.stack, 2 * k, self.basis.m)).max() > _DRIFTED:
+        if np.abs(self._gram - gram_of(self.basis.stack[: 2 * k, : self.basis.m])).max() > _DRIFTED:
             raise ParameterError("gram must be the Gram matrix of the saved basis")
         self._y, self._newest = array_of(state, "coefficients", (k,), "float64"), None
         before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative

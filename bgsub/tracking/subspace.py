@@ -62,9 +62,9 @@ class PixelSubset:
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
         """Read the basis ``(V + D(e) G) N``, V' and e' the rows of `stack`."""
         self._low_rank[:] = _UNKNOWN
-        own = self.stack[: self._k]
-        _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
-        _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self.block)
+        turns = self.index // deferred.block % len(deferred.G)
+        V = stack[: self._k, self.index] + deferred.G.astype(np.float32)[turns].T * stack[self._k, self.index]
+        self.stack[: self._k] = deferred.N.T.astype(np.float32) @ V
 
     def state(self) -> State:
         """Return copies of the basis on the subset, whose rounding is its own, and of the low-rank part."""
@@ -81,7 +81,7 @@ class PixelSubset:
     def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:
         """Step as the whole basis, by T (k, k + 1); `weights`, (s,) float32, are those of e, None for one."""
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
-        _kernels.transform_rows(self.stack, np.ascontiguousarray(T, np.float32), self.block)
+        self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
     def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, widest: float) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""

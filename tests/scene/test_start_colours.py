@@ -49,14 +49,14 @@ def test_count_colours_equals_its_twin(channels, stretch, seed):
         which = np.where(rng.random(which.shape) < 0.5, np.roll(which, 1, axis=0), which)
         frames = rng.integers(0, 255, (5, channels))[which] + rng.integers(-2, 3, (30, 20, channels))
     frames = frames.clip(0, 255).astype(np.uint8)
-    colours, counts = np.zeros((3, n, channels), F), np.zeros((3, n), np.uint16)
-    last, due = np.zeros((2, n), np.uint8)
+    start = StartColours(FrameFormat((1, n, channels), "uint8", 255.0), 1)
+    colours, counts, due = start.colours, start.counts, start._due
     for frame in frames:
         for band in bands:
-            state = colours, counts, last, due
+            state = colours, counts, start._last, due
             found = _start_colours_kernels.count_colours(*band, lanes_of(frame), frame, limits, *state)
             assert found == np.count_nonzero(due[slice(*band)])
-            _start_colours_kernels.put_first(*band, due, colours, counts, last)
+            start._put_first(band[0] + np.flatnonzero(due[slice(*band)]))
     for i, kept in enumerate(naive_counts(frames, limits)):
         assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
         np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)

@@ -15,8 +15,9 @@ from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import LearnParams
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels
-from bgsub.tracking.basis import DeferredStep
+from bgsub.tracking.basis import Basis, DeferredStep
 from bgsub.tracking.step import make_step
+from bgsub.tracking.subspace import PixelSubset
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
@@ -116,9 +117,12 @@ def test_pixels_of_visited_blocks_learn(n, block, period, seed):
 
 
 def pending(m, k, block, period, seed):
-    """Return a random stack, (k + 2, m + 3), and pending steps, (period, k), both float32."""
+    """Return a random basis with pending steps, and its V (m, k) and e (m,) in float64."""
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((k + 2, m + 3)).astype(F), rng.standard_normal((period, k)).astype(F)
+    basis, basis.deferred = Basis(k, m), DeferredStep(k, period, block)
+    basis.stack[:] = rng.standard_normal(basis.stack.shape)
+    basis.deferred.G[:] = rng.standard_normal((period, k)).astype(F)
+    return basis, basis.stack[:k, :m].T.astype(float), basis.stack[k, :m].astype(float)
 
 
 blocked = given(
@@ -133,11 +137,10 @@ def test_settle_equals_its_twin(m, k, block, period, seed, data):
     newest = data.draw(st.integers(-1, period - 1))
     begin = data.draw(st.integers(0, (m - 1) // block)) * block
     end = data.draw(st.integers(begin + 1, m))
-    stack, G = pending(m, k, block, period, seed)
-    settled = stack.copy()
-    _kernels.settle(settled, begin, end, block, G, newest)
-    model = stack.astype(float)
-    V, e = dense.settle(model[:k, :m].T, model[k, :m], G.astype(float), block, newest)
+    basis, V, e = pending(m, k, block, period, seed)
+    stack, settled = basis.stack.copy(), basis.stack
+    basis._settle(begin, end, newest)
+    V, e = dense.settle(V, e, basis.deferred.G, block, newest)
     np.testing.assert_allclose(settled[:k, begin:end], V.T[:, begin:end], atol=1e-5)
     np.testing.assert_array_equal(settled[k, begin:end], e[begin:end])
     np.testing.assert_array_equal(settled[k + 1 :], stack[k + 1 :])
@@ -149,12 +152,12 @@ def test_settle_equals_its_twin(m, k, block, period, seed, data):
 @sizes
 def test_gather_reads_the_deferred_basis(m, k, block, period, seed, data):
     index = np.sort(data.draw(st.lists(st.integers(0, m - 1), min_size=1, max_size=50)))
-    stack, G = pending(m, k, block, period, seed)
-    rows = np.empty((k, index.size), F)
-    _kernels.gather(stack, index, block, G, rows)
-    model = stack.astype(float)
-    U = dense.deferred_basis(model[:k, :m].T, model[k, :m], G.astype(float), np.eye(k), block)
-    np.testing.assert_allclose(rows, U[index].T, atol=1e-5)
+    basis, V, e = pending(m, k, block, period, seed)
+    basis.deferred.N = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
+    subset = PixelSubset(index, k, SURROGATES[0])
+    subset.gather(basis.stack, basis.deferred)
+    U = dense.deferred_basis(V, e, basis.deferred.G, basis.deferred.N, block)
+    np.testing.assert_allclose(subset.stack[:k], U[index].T, atol=2e-5)
 
 
 @given(m=st.integers(8, 60), k=st.integers(1, 5), period=st.integers(1, 3), block=st.integers(1, 9),
@@ -292,7 +295,7 @@ def test_orthonormal_after_many_frames(rank, period, n, rate, monkeypatch):
 
 @pytest.mark.large
 def test_calm_frame_allocates_little():
-    frames = scene("lobby", size=(320, 240), length=60, lamps=False, walkers=0).frames()
+    frames = scene("lobby", size=(320, 240), length=95, lamps=False, walkers=0).frames()
     subtractor, mask = BackgroundSubtractor(start_frames=20), np.empty((240, 320), np.uint8)
     for frame in frames[:40]:
         subtractor.apply(frame, fgmask=mask)
