@@ -1,10 +1,10 @@
 """Everything that the README shows is run here."""
 
-import importlib.util
 import re
 import shlex
 import tomllib
 
+import docs_tables as tables
 import numpy as np
 import pytest
 from readme import README, ROOT, block
@@ -55,9 +55,6 @@ def test_the_pictures_and_files_it_names_exist():
 
 
 def test_the_tables_are_those_of_the_result_files():
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "scripts" / "docs_tables.py")
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
     for page in tables.PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         assert tables.fill(text) == text, f"run python scripts/docs_tables.py: {page} is out of date"

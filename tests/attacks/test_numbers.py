@@ -1,11 +1,10 @@
 """Numbers at the limits of their types, and frames of noise, black and white: finite results, or a one-line error."""
 
-import importlib
 import warnings
 
 import numpy as np
 import pytest
-from environments import ROOT
+import soak
 
 from bgsub import BackgroundSubtractor, RobustPCA, SubspaceTracker, synthetic
 from bgsub.errors import BgsubError, ParameterError
@@ -286,8 +285,6 @@ def test_layouts_give_identical_results(layout, matrix, street, judge):
 
 
 def test_a_model_saved_after_any_hostile_frame_continues(monkeypatch, tries, score):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    soak = importlib.import_module("soak")
     monkeypatch.setattr(soak, "EVERY", 40)
     monkeypatch.setattr(soak, "LONGEST", 10)
     subtractor, other = (BackgroundSubtractor(start_frames=20) for _ in range(2))

@@ -2,15 +2,13 @@
 
 import inspect
 import re
-import sys
-from importlib import import_module
 
 import click
+import docs_tutorials as script
 import pytest
 from pages import DOCS, ROOT
 
 from bgsub import BackgroundSubtractor, RobustPCA, Separation
-from bgsub._opencv import cv2
 from bgsub.cli import program
 from bgsub.events import clips, feed, writers
 from bgsub.jobs.batch import manifest
@@ -119,48 +117,12 @@ def test_the_defaults_on_the_tuning_page_are_correct():
         assert f"Default {default if isinstance(default, str) else format(default, 'g')}" in section, name
 
 
-PICTURES = DOCS / "pictures"
-PAGES = ("tutorial-files", "tutorial-live", "tutorial-python", "howto-matrices")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "scripts")
-        yield
-        for name in ("docs_tutorials", "docs_tuning", "docs_figures"):
-            sys.modules.pop(name, None)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_pages_show_all_their_pictures(page):
-    shown = re.findall(r"\(pictures/(.*?)\)", (DOCS / f"{page}.md").read_text(encoding="utf-8"))
-    assert sorted(shown) == sorted(path.name for path in PICTURES.glob(f"{page}-*"))
-    for name in shown:
-        assert (PICTURES / name).stat().st_size < 150_000
-        assert min(cv2.imread(str(PICTURES / name)).shape[:2]) >= 240
-
-
 @pytest.mark.large
 def test_pictures_of_a_tutorial_can_be_made_again(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    script, page = import_module("docs_tutorials"), "tutorial-python"
+    page = "tutorial-python"
     assert script.make(page, tmp_path, length="10s") == []
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in PICTURES.glob(f"{page}-*")}
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DOCS / "pictures").glob(f"{page}-*")}
     monkeypatch.setattr(script, "WINDOW_TOOLS", ("no-such-tool",))
     with pytest.raises(script.CannotError, match="needs no-such-tool"):
         script.window()
-
-
-def test_each_tuning_parameter_has_a_picture():
-    page = (DOCS / "tuning.md").read_text(encoding="utf-8")
-    for name, case in import_module("docs_tuning").CASES.items():
-        (values,) = re.findall(
-            rf"^## {name}$.*?^!\[{name} ([^\]]+)\]\(pictures/tuning-{name}\.jpg\)$", page, re.M | re.S
-        )
-        shown = [{"off": "False", "on": "True"}.get(word, word) for word in re.findall(r"[\w.]+", values)]
-        if name != "shadows":
-            expected = [f"{value:g}" if isinstance(value, float) else str(value) for value in case.values]
-            assert [word for word in shown if word != "and"] == expected
-        assert SUBTRACTOR[name].default in case.values
-        assert cv2.imread(str(PICTURES / f"tuning-{name}.jpg")).shape == (2 * (240 + 26), 2 * 320 + 8, 3)
