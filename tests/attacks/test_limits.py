@@ -29,8 +29,6 @@ from video_fakes import content, needs_pipes, separate, write_images, write_vide
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
-from bgsub.errors import ParameterError
-from bgsub.jobs.batch.workers import raise_file_limit
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.video import VideoSink, open_source
 from bgsub.video._pyav import av
@@ -172,18 +170,6 @@ def test_few_open_files_end_in_one_line(place, tries, score):
                 yield (words, files, error), is_clear and "Traceback" not in error
 
     score("few open files", outcomes())
-
-
-def test_a_batch_raises_the_limit_of_open_files(monkeypatch):
-    limits = []
-    monkeypatch.setattr(resource, "setrlimit", lambda _kind, limit: limits.append(limit))
-    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (50, 100))
-    raise_file_limit(72, "a batch")
-    with pytest.raises(ParameterError, match=r"168 open files.*100"):
-        raise_file_limit(168, "a batch")
-    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1024, 4096))
-    raise_file_limit(168, "a batch")
-    assert limits == [(72, 100)]
 
 
 # -- little memory

@@ -87,17 +87,6 @@ def test_roi_of_the_same_and_of_another_size_and_as_jpeg(folder):
         assert np.array_equal(Sequence(folder).roi, roi != 0)
 
 
-def test_missing_folders(tmp_path):
-    with pytest.raises(SourceError, match="input does not exist"):
-        Sequence(tmp_path)
-    (tmp_path / "input").mkdir()
-    with pytest.raises(SourceError, match="input has no numbered pictures"):
-        Sequence(tmp_path)
-    write(tmp_path / "input" / "in000001.png")
-    with pytest.raises(SourceError, match="groundtruth does not exist"):
-        Sequence(tmp_path)
-
-
 def test_folders_that_cannot_be_scored(folder):
     (folder / "temporalROI.txt").write_text("100 200")
     with pytest.raises(SourceError, match=r"no frame of .* can be scored"):

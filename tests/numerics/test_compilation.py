@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 import threading
@@ -15,16 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import bgsub.numerics.jit  # noqa: F401 - it starts counting
 from bgsub.numerics import compilation
-from bgsub.numerics.compilation import (
-    CompilationLog,
-    Progress,
-    listening,
-    planned,
-    progress,
-    waited,
-    waiting,
-    working_time,
-)
+from bgsub.numerics.compilation import Progress, listening, planned, progress, waited, waiting, working_time
 
 
 @pytest.fixture
@@ -154,28 +144,6 @@ def test_simultaneous_waits_count_once(now):
     with waiting():  # while nothing is compiled
         now[0] += 6
     assert waited() == 9
-
-
-def test_log_lines(now, caplog):
-    log = CompilationLog()
-    with caplog.at_level(logging.INFO, "bgsub"):
-        for seconds, done in ((0, 2), (5, 20), (4.9, 30), (0.1, 31), (9, 60), (22.2, 62), (1, 62)):
-            now[0] += seconds
-            log(Progress(done, 62))
-        log(Progress(62, 63))
-        log(Progress(63, 63))
-        log(Progress(0, 49))
-        now[0] += 2
-        log(Progress(0, 0))
-    assert caplog.messages == [
-        "compiling kernels 2 of 62, once per installation",
-        "compiling kernels 31 of 62",
-        "60 kernels compiled in 41.2 s",
-        "compiling kernels 62 of 63, once per installation",
-        "1 kernel compiled in 0.0 s",
-        "compiling kernels 0 of 49, once per installation",
-        "another process compiled the kernels in 2.0 s",
-    ]
 
 
 @pytest.mark.large
