@@ -7,7 +7,7 @@ import tomllib
 import docs_tables as tables
 import numpy as np
 import pytest
-from readme import README, ROOT, block
+from readme import ROOT, block
 
 from bgsub import __version__
 from bgsub.cli import invoke
@@ -47,11 +47,6 @@ def test_the_live_commands_are_understood(command):
     assert (program, name) == ("bgsub", "live")
     context = live.make_context("bgsub live", list(arguments))
     assert context.params["cameras"] == (arguments[0],)
-
-
-def test_the_pictures_and_files_it_names_exist():
-    for name in re.findall(r"\]\(([^)h][^)#]*)[^)]*\)", README):
-        assert (ROOT / name).exists(), name
 
 
 def test_the_tables_are_those_of_the_result_files():

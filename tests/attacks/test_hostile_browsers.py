@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from live_fakes import Saved, request, wait_until
+from scoring import scored
 from test_hostile_results import NAMES, region_of
 from video_fakes import make_frames, separate
 
@@ -222,7 +223,7 @@ INVALID = {
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
     "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
     "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
-    "command from a file": COMMAND + b"Origin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
+    "command from a file": COMMAND + b"Host: 127.0.0.1\r\nOrigin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
     "command of a form": COMMAND.replace(b"application/json", b"text/plain") + b"Content-Length: 16\r\n\r\n" + PAUSE,
 } | {
     line.decode("latin1"): line + b"\r\n" + KEY + b"\r\n"
@@ -239,18 +240,15 @@ INVALID = {
 }
 
 
-def test_invalid_requests_are_refused(tries, score, caplog):
+@scored("page: invalid requests")
+def test_invalid_requests_are_refused(tries, caplog):
     before = set(threading.enumerate())
-
-    def outcomes():
+    with page() as target:
         for name, data in list(INVALID.items()) * tries(1, 20):
             answer = target.send(data, half=True)
             status = answer.split(b"\r\n")[0].split(b" ")[1:2]
             is_refused = b"root:" not in answer and status != [b"200"] and b"\r\nSet-Cookie" not in answer
             yield (name, answer[:300]), is_refused and not target.controls.paused and target.serves_its_owner()
-
-    with page() as target:
-        score("page: invalid requests", outcomes())
         wait_until(lambda: not target.connections)
     assert set(threading.enumerate()) == before
     assert TOKEN not in caplog.text

@@ -10,11 +10,7 @@ from pages import DOCS, ROOT
 
 from bgsub import BackgroundSubtractor, RobustPCA, Separation
 from bgsub.cli import program
-from bgsub.events import clips, feed, writers
-from bgsub.jobs.batch import manifest
-from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
-from bgsub.subtractor.opencv_names import OPENCV_NAMES
 
 
 def read(page):
@@ -67,46 +63,7 @@ def test_every_name_in_a_table_exists(section):
     assert not is_known(section, "--motions")
 
 
-def _default(value):
-    return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else f"{value:g}"
-
-
-def test_opencv_rows_match_the_table():
-    expected = []
-    for row in OPENCV_NAMES:
-        there = f"`{row.name}`" + (f" ({_default(row.default)})" if row.default is not None else "")
-        defaults = [(name, SUBTRACTOR[name].default) for name in row.ours if row.default is not None]
-        here = [f"`{name}` ({_default(value)})" for name, value in defaults] or [f"`{name}`" for name in row.ours]
-        expected.append([there, ", ".join(row.of), ", ".join(here) or "none", row.text])
-    assert [row for row in rows("OpenCV") if len(row) == 4] == expected
-    assert BackgroundSubtractor(varThreshold=64).get_params()["noise_factor"] == 2 * SUBTRACTOR["noise_factor"].default
-    scan = dict(re.findall(r"^\| `([\w-]+)`.*\| `(--[\w-]+)` \|", SECTIONS["DVR-Scan"], re.MULTILINE))
-    assert scan["variance-threshold"] == "--noise-factor"
-
-
 # -- how-tos
-
-
-def table(page, after):
-    """Return the code words in the first column of the table that follows a text."""
-    lines = re.search(r"\n\|.*?(?=\n\n|\Z)", read(page).partition(after)[2], re.DOTALL)[0].strip().splitlines()[2:]
-    return [word for line in lines for word in re.findall(r"`([^`]+)`", line.split(" |")[0])]
-
-
-def test_columns_of_files_are_documented():
-    for after, columns in {
-        "`events.csv`, a line": writers.COLUMNS,
-        "`regions.csv`, a line": feed.COLUMNS,
-        "`clips.csv`, a line": clips._COLUMNS,
-    }.items():
-        assert sorted(table("howto-events.md", after)) == sorted(columns)
-    (line,) = (line for line in read("howto-hours-of-files.md").splitlines() if "manifest.csv" in line)
-    assert {*manifest._COLUMNS, "error"} <= set(re.findall(r"`(\w+)`", line))
-
-
-def test_window_keys_match_the_page():
-    known = {key for keys, _ in KEYS for key in re.split(r", | |\.\.", keys)}
-    assert set(table("howto-network-camera.md", "## In the window")) <= known | {"1"}  # "v, 0..9"
 
 
 def test_the_defaults_on_the_tuning_page_are_correct():
