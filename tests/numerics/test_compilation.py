@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -14,7 +15,16 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import bgsub.numerics.jit  # noqa: F401 - it starts counting
 from bgsub.numerics import compilation
-from bgsub.numerics.compilation import Progress, listening, planned, progress, waited, waiting, working_time
+from bgsub.numerics.compilation import (
+    CompilationLog,
+    Progress,
+    listening,
+    planned,
+    progress,
+    waited,
+    waiting,
+    working_time,
+)
 
 
 @pytest.fixture
@@ -144,6 +154,21 @@ def test_simultaneous_waits_count_once(now):
     with waiting():  # while nothing is compiled
         now[0] += 6
     assert waited() == 9
+
+
+def test_log_lines(now, caplog):
+    log = CompilationLog()
+    with caplog.at_level(logging.INFO, "bgsub"):
+        for seconds, done, total in ((0, 2, 62), (9.9, 30, 62), (0.2, 31, 62), (31, 62, 62), (0, 0, 49), (2, 0, 0)):
+            now[0] += seconds
+            log(Progress(done, total))
+    assert [message.split(",")[0] for message in caplog.messages] == [
+        "compiling kernels 2 of 62",
+        "compiling kernels 31 of 62",
+        "60 kernels compiled in 41.1 s",
+        "compiling kernels 0 of 49",
+        "another process compiled the kernels in 2.0 s",
+    ]
 
 
 @pytest.mark.large
