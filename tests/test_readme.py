@@ -67,19 +67,6 @@ def test_version_is_the_same_everywhere():
     assert {project["version"], cited, VERSIONS[0][0]} == {__version__}
 
 
-def test_citation():
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["cff-version"] == "1.2.0"
-    assert {"message", "title", "authors"} <= set(citation)
-    paper = citation["preferred-citation"]
-    assert {"type", "title", "authors"} <= set(paper)
-    assert paper["doi"].startswith("10.1007/")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    pages = f"{paper['volume']}, {paper['start']}-{paper['end']}"
-    assert all(words in readme for words in (paper["title"], paper["doi"], paper["journal"], pages))
-
-
 def test_the_commands_for_a_video(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert invoke(["demo", "-o", "demo", "--scene", "street", "--duration", "120", "--quiet"]) == 0
