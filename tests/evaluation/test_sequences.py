@@ -98,6 +98,10 @@ def test_folders_that_cannot_be_scored(folder):
     write(folder / "input" / "x1.png")
     with pytest.raises(SourceError, match=r"in000001\.jpg and x1\.png .* same number"):
         Sequence(folder)
+    for path in (folder / "input").iterdir():
+        path.unlink()
+    with pytest.raises(SourceError, match="no numbered pictures"):
+        Sequence(folder)
 
 
 @pytest.fixture

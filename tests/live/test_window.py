@@ -16,7 +16,7 @@ from bgsub.errors import SinkError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.viewer import KEYS
-from bgsub.live.window import KeyCommands, WindowSink, check_display
+from bgsub.live.window import CvDisplay, KeyCommands, WindowSink, check_display
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import Frame
 
@@ -193,6 +193,14 @@ def test_screen_is_tried_in_another_process(monkeypatch, code):
     else:
         with pytest.raises(SinkError, match="screen ':7777' does not respond"):
             check_display()
+
+
+def test_a_window_that_is_gone_is_not_visible(monkeypatch):
+    def gone(*_):
+        raise cv2.error
+
+    monkeypatch.setattr(cv2, "getWindowProperty", gone)
+    assert not CvDisplay().visible("bgsub")
 
 
 def test_failed_snapshot_does_not_end_the_run(tmp_path, caplog):

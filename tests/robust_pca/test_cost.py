@@ -9,6 +9,7 @@ from rpca_planted import SURROGATES, some
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
+from bgsub.robust_pca.conjugate_gradient import ConjugateGradients, Problem
 from bgsub.robust_pca.cost import FactorProblem, RobustCost
 from bgsub.robust_pca.irls import refit_rows, reweighted, robust_coefficients
 from bgsub.robust_pca.noise import ResidualScale
@@ -87,6 +88,35 @@ def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     slope = (problem.evaluate(problem.point + step * H) - problem.evaluate(problem.point - step * H)) / (2 * step)
     assert slope == pytest.approx(np.vdot(g, H), rel=1e-3, abs=1e-4)
     assert np.vdot(g, problem.precondition(g)) >= 0
+
+
+class Quadratic(Problem):
+    """``x' D x / 2`` with the current point x."""
+
+    def __init__(self, d, x):
+        self.d, self.point = d, x
+
+    def evaluate(self, x):
+        return 0.5 * float(x @ (self.d * x))
+
+    def gradient(self):
+        return self.d * self.point
+
+
+class Ball(Quadratic):
+    """The quadratic inside the unit ball, infinite outside."""
+
+    def evaluate(self, x):
+        return super().evaluate(x) if x @ x < 1 else np.inf
+
+
+@pytest.mark.parametrize("step_length", [2.5, 1e4])
+def test_step_that_leaves_the_domain_is_shortened(step_length):
+    problem = Ball(np.ones(3), np.full(3, 0.5))
+    search = ConjugateGradients(problem, step_length=step_length)
+    value = search.step(problem.evaluate(problem.point))
+    assert 0 <= value == problem.evaluate(problem.point) < 0.375
+    assert search.step_length < 2.5
 
 
 @given(m=st.integers(4, 20), n=st.integers(1, 9), seed=st.integers(0, 999))
