@@ -81,6 +81,8 @@ def test_roi_of_the_same_and_of_another_size_and_as_jpeg(folder):
     roi[:, 3:] = 255
     cv2.imwrite(str(folder / "ROI.jpg"), roi)
     assert np.array_equal(Sequence(folder).roi, roi != 0)
+    cv2.imwrite(str(folder / "roi.png"), 255 - roi)
+    assert np.array_equal(Sequence(folder).roi, roi == 0)
     roi = roi[:, ::-1] // 255
     for size in ((8, 6), (16, 12)):
         cv2.imwrite(str(folder / "ROI.bmp"), cv2.resize(roi, size, interpolation=cv2.INTER_NEAREST))

@@ -217,6 +217,14 @@ def test_only_local_host_names_are_accepted(client):
         assert client.refusal(path, Host=host)[0] == 400
 
 
+def test_wrong_queries(client):
+    for query in ("view=nothing", "camera=1", "camera=-1", "camera=x", "camera=" + "9" * 5000):
+        for path in ("/stream", "/snapshot.png"):
+            status, message = client.refusal(f"{path}?{query}")
+            assert status == 400
+            assert "must be" in message
+
+
 def test_token(controls, caplog):
     with caplog.at_level(logging.DEBUG, "bgsub"), LiveServer(controls, port=0, token=TOKEN) as server:
         client = Client(server)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 import pytest
 from live_fakes import HEIGHT, WIDTH, FakeDisplay, Saved, WalkingSquare, beside, wait_until
+from test_server import Client
 from video_fakes import make_frames, write_video
 
 from bgsub import BackgroundSubtractor
@@ -195,6 +197,23 @@ def test_window_works_while_the_camera_opens(display, monkeypatch):
         quitting.set()
     assert display.looks == 3
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
+
+
+def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
+    options = {"window": False, "page": {"port": 0}, "snapshot_folder": tmp_path}
+    with LiveSession([camera("0"), camera("1")], **options) as session:
+
+        def work():
+            wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
+            answer = Client(session.server).command({"snapshot": True, "view": "overlay"})[1]
+            assert [c["name"] for c in answer["cameras"]] == ["camera 0", "camera 1"]
+            wait_until(lambda: len(list(tmp_path.iterdir())) == 6)
+            session.quit()
+
+        with beside(work):
+            session.run()
+    names = Counter("-".join(path.stem.split("-")[:3]) for path in tmp_path.iterdir())
+    assert names == {"snapshot-camera-0": 3, "snapshot-camera-1": 3}
 
 
 def test_requested_snapshot_is_notified(cameras, tmp_path):

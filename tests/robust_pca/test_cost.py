@@ -119,21 +119,6 @@ def test_step_that_leaves_the_domain_is_shortened(step_length):
     assert search.step_length < 2.5
 
 
-@given(m=st.integers(4, 20), n=st.integers(1, 9), seed=st.integers(0, 999))
-@settings(max_examples=12, deadline=None)
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_reweighting_never_raises_the_cost(surrogate, m, n, seed):
-    X, mask, U, Y = some(m, n, seed)
-    cost = Surrogate(surrogate, 0.2)
-    fit = RobustCost(X, mask, cost)
-    values = []
-    for _ in range(4):
-        values.append(fit.evaluate(U, Y))
-        Y = reweighted(X, mask, np.ascontiguousarray(Y.T), U, cost).T
-    assert np.all(np.diff(values) <= 1e-9 * values[0])
-    assert values[-1] < values[0]
-
-
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_coefficients_ignore_outliers_and_other_samples(surrogate):
     _, _, U, Y = some(60, 12, 5)
