@@ -195,12 +195,18 @@ def test_screen_is_tried_in_another_process(monkeypatch, code):
             check_display()
 
 
-def test_a_window_that_is_gone_is_not_visible(monkeypatch):
+def test_window_of_opencv_grows_with_the_pictures_and_may_be_gone(monkeypatch):
     def gone(*_):
         raise cv2.error
 
+    sizes, display = [], CvDisplay()
+    monkeypatch.setattr(cv2, "imshow", lambda *_: None)
+    monkeypatch.setattr(cv2, "resizeWindow", lambda _title, *size: sizes.append(size))
     monkeypatch.setattr(cv2, "getWindowProperty", gone)
-    assert not CvDisplay().visible("bgsub")
+    for shape in ((20, 30, 3), (10, 30, 3), (10, 40, 3)):
+        display.show("a", np.zeros(shape, np.uint8))
+    assert sizes == [(30, 20), (40, 20)]
+    assert not display.visible("a")
 
 
 def test_failed_snapshot_does_not_end_the_run(tmp_path, caplog):
