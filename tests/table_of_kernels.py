@@ -13,7 +13,6 @@ from pathlib import Path
 import cv2
 import eventful_scene
 import numpy as np
-from numba import types
 from numba.core.dispatcher import Dispatcher
 
 import bgsub.subtractor.subtractor
@@ -23,7 +22,6 @@ from bgsub.scene import kernel_table
 from bgsub.scene.kernel_table import Frames
 
 SAMPLE = Path(__file__).resolve().parents[1] / "datasets" / "sample" / "input"
-SCALARS = {getattr(types, short): short for short in ("b1", "u1", "u2", "u8", "i1", "i8", "f4", "f8")}
 
 
 def called():
@@ -41,21 +39,6 @@ def in_table(frames):
     """Return the rows of the table by name and types."""
     rows = [row for stage in kernel_table.stages(frames) for row in stage]
     return {(row.split(": ")[0], kernel_table._typed(row.split(": ")[1], frames)): row for row in rows}
-
-
-def written(kernel, frames):
-    """Return a kernel as a row of the table for these frames only."""
-    records = {kernel_table._typed(record.__name__, frames)[0]: record.__name__ for record in kernel_table.RECORDS}
-
-    def word(type_):
-        if isinstance(type_, types.Array):
-            kind = "" if type_.layout == "C" else f":{type_.layout}"
-            return f"{word(type_.dtype)}_{type_.ndim}{kind}{'' if type_.mutable else ':readonly'}"
-        if isinstance(type_, types.NamedTuple):
-            return records.get(type_, f"{type_.instance_class.__name__}({'; '.join(map(word, type_.types))})")
-        return f"tuple{type_.count}" if isinstance(type_, types.UniTuple) else SCALARS.get(type_, str(type_))
-
-    return f"{kernel[0]}: {', '.join(map(word, kernel[1]))}"
 
 
 def play(dtype, channels):
@@ -106,9 +89,9 @@ def main(dtype, channels):
     table, first = in_table(frames), called()
     play_what_lies_otherwise(dtype, channels)
     report = {
-        "missing": sorted(written(kernel, frames) for kernel in first - table.keys()),
+        "missing": sorted(map(str, first - table.keys())),
         "unused": sorted(row for kernel, row in table.items() if kernel not in first),
-        "new": sorted(written(kernel, frames) for kernel in called() - first),
+        "new": sorted(map(str, called() - first)),
     }
     print(json.dumps(report))
 

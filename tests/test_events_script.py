@@ -1,28 +1,14 @@
 """The counts of missed, merged, split and false objects."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
+import events as script
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from bgsub.events.event import ObjectInFrame
 
-PATH = Path(__file__).resolve().parents[1] / "scripts" / "events.py"
 
-
-@pytest.fixture
-def script(monkeypatch):
-    spec = importlib.util.spec_from_file_location("events_script", PATH)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "events_script", module)  # where dataclasses look for its names
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_each_kind_of_error_is_counted(script):
+def test_each_kind_of_error_is_counted():
     def mover(x):
         mask = np.zeros((20, 60), bool)
         mask[5:10, x : x + 5] = True
@@ -41,7 +27,7 @@ def test_each_kind_of_error_is_counted(script):
 
 
 @pytest.mark.large
-def test_small_run(script, monkeypatch, tmp_path):
+def test_small_run(monkeypatch, tmp_path):
     monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2}})
     result = CliRunner().invoke(script.main, ["--frames", "60", "--seeds", "1"])
     assert result.exit_code == 0, result.output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import re
 import shutil
@@ -23,10 +23,7 @@ def example(capsys):
     """Return a function that runs an example and returns its output lines."""
 
     def run(name, *arguments):
-        spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module.main(list(map(str, arguments)))
+        importlib.import_module(f"examples.{name}").main(list(map(str, arguments)))
         return capsys.readouterr().out.splitlines()
 
     return run

@@ -1,6 +1,7 @@
 """OpenCV's names: conversions, refusals and frame handling."""
 
 import inspect
+import re
 
 import cv2
 import numpy as np
@@ -15,7 +16,6 @@ from bgsub.parameters import (
     SubtractorArguments,
     SubtractorParameters,
     TrackerParameters,
-    check_live,
     table_of,
 )
 from bgsub.subtractor.opencv_names import OPENCV_NAMES
@@ -213,54 +213,21 @@ def test_interrupted_restart(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value", "message"),
+    ("parameter", "values", "words"),
     [
-        (Parameter(1, "", int, 1), 0, "n must be an integer >= 1, got 0"),
-        (Parameter(1, "", int, 1, choices=("auto",)), 0, "n must be an integer >= 1 or auto, got 0"),
-        (
-            Parameter(0.5, "", float, 0, 1, is_open=True, choices=("auto",)),
-            "a",
-            "n must be a number in (0, 1) or auto, got 'a'",
-        ),
-        (Parameter(1, "", int, 1), True, "n must be an integer >= 1, got True"),
-        (Parameter(1, "", int, 1), "3", "n must be an integer >= 1, got '3'"),
-        (Parameter(1, "", int, 1, 9), 10, "n must be an integer in [1, 9], got 10"),
-        (Parameter(0.5, "", float, 0, 1, is_open=True), 1.0, "n must be a number in (0, 1), got 1.0"),
-        (Parameter(0.5, "", float, 0, is_open=True), 0, "n must be a number > 0, got 0"),
-        (Parameter(0.5, "", float, 0), float("inf"), "n must be a number >= 0, got inf"),
-        (Parameter("a", "", str, choices=("a", "b")), "c", "n must be one of a, b, got 'c'"),
-        (Parameter("a", "", str, choices=("a", "b")), True, "n must be one of a, b, got True"),
-        (
-            Parameter("a", "", str, choices=("a", "b"), of_bool=("b", "a")),
-            "yes",
-            "n must be one of a, b, or true or false, got 'yes'",
-        ),
-        (Parameter(True, "", bool), 1, "n must be true or false, got 1"),
-        (Parameter(None, "", float, 0), "x", "n must be a number >= 0 or None, got 'x'"),
-        (Parameter(1, "", int, 1), None, "n must be an integer >= 1, got None"),
+        (Parameter(1, "", int, 1), (0, True, "3", None), "an integer >= 1"),
+        (Parameter(1, "", int, 1, 9, choices=("auto",)), (0, 10), "an integer in [1, 9] or auto"),
+        (Parameter(0.5, "", float, 0, 1, is_open=True), (0, 1.0, "a"), "a number in (0, 1)"),
+        (Parameter(None, "", float, 0), (float("inf"), "x"), "a number >= 0 or None"),
+        (Parameter("a", "", str, choices=("a", "b")), ("c", True), "one of a, b"),
+        (Parameter("a", "", str, choices=("a", "b"), of_bool=("b", "a")), ("yes",), "one of a, b, or true or false"),
+        (Parameter(True, "", bool), (1,), "true or false"),
     ],
 )
-def test_a_bad_value_is_named_with_its_range(parameter, value, message):
-    with pytest.raises(ParameterError) as caught:
-        parameter.check("n", value)
-    assert str(caught.value) == message
-
-
-def test_good_values_come_back_in_the_parameters_type():
-    assert type(Parameter(1, "", int, 1).check("n", np.int64(3))) is int
-    assert type(Parameter(1.0, "", float, 0).check("n", 3)) is float
-    assert Parameter(None, "", float, 0).check("n", None) is None
-
-
-def test_a_bool_stands_for_a_word_of_shadows():
-    assert BackgroundSubtractor(shadows=True).get_params()["shadows"] == "on"
-    assert BackgroundSubtractor(shadows=False).get_params()["shadows"] == "merged"
-    assert check_live({"shadows": False}) == {"shadows": "merged"}
-
-
-def test_unknown_names_are_refused_with_the_known_ones():
-    with pytest.raises(ParameterError, match=r"unknown parameter 'rang'; allowed are rank, .*; did you mean 'rank'"):
-        SubtractorParameters.of({"rang": 3})
+def test_a_bad_value_is_named_with_its_range(parameter, values, words):
+    for value in values:
+        with pytest.raises(ParameterError, match=f"n must be {re.escape(words)}, got {value!r}"):
+            parameter.check("n", value)
 
 
 def test_the_tracker_has_the_tables_defaults():

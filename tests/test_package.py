@@ -79,8 +79,6 @@ def test_metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
         metadata = message_from_bytes(archive.read(f"bgsub-{__version__}.dist-info/METADATA"))
     assert metadata["Version"] == __version__
-    assert metadata["License-Expression"] == "MIT"
-    assert metadata["Author"] == metadata["Maintainer"] == "The bgsub developers"
     assert all(re.fullmatch(r".+, https://\S+", url) for url in metadata.get_all("Project-URL"))
     this = f"Programming Language :: Python :: {sys.version_info.major}.{sys.version_info.minor}"
     assert this in metadata.get_all("Classifier")

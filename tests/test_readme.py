@@ -1,13 +1,13 @@
 """Everything that the README shows is run here."""
 
-import importlib.util
 import re
 import shlex
 import tomllib
 
+import docs_tables as tables
 import numpy as np
 import pytest
-from readme import README, ROOT, block
+from readme import ROOT, block
 
 from bgsub import __version__
 from bgsub.cli import invoke
@@ -49,15 +49,7 @@ def test_the_live_commands_are_understood(command):
     assert context.params["cameras"] == (arguments[0],)
 
 
-def test_the_pictures_and_files_it_names_exist():
-    for name in re.findall(r"\]\(([^)h][^)#]*)[^)]*\)", README):
-        assert (ROOT / name).exists(), name
-
-
 def test_the_tables_are_those_of_the_result_files():
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "scripts" / "docs_tables.py")
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
     for page in tables.PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         assert tables.fill(text) == text, f"run python scripts/docs_tables.py: {page} is out of date"
@@ -73,19 +65,6 @@ def test_version_is_the_same_everywhere():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     cited = re.search(r"^version: (.*)$", citation, re.MULTILINE)[1]
     assert {project["version"], cited, VERSIONS[0][0]} == {__version__}
-
-
-def test_citation():
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["cff-version"] == "1.2.0"
-    assert {"message", "title", "authors"} <= set(citation)
-    paper = citation["preferred-citation"]
-    assert {"type", "title", "authors"} <= set(paper)
-    assert paper["doi"].startswith("10.1007/")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    pages = f"{paper['volume']}, {paper['start']}-{paper['end']}"
-    assert all(words in readme for words in (paper["title"], paper["doi"], paper["journal"], pages))
 
 
 def test_the_commands_for_a_video(tmp_path, monkeypatch, capsys):

@@ -1,8 +1,6 @@
 """The scripts that measure speed and memory, on small frames."""
 
 import csv
-import importlib
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -10,19 +8,10 @@ import pytest
 
 from bgsub.evaluation.speed import time_methods
 
-ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture
-def script(monkeypatch):
-    """Return a function that imports a script by name."""
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    return importlib.import_module
-
 
 @pytest.mark.slow
-def test_speed_by_size_rank_and_streams(script, tmp_path, capsys, monkeypatch):
-    scaling = script("scaling")
+def test_speed_by_size_rank_and_streams(tmp_path, capsys, monkeypatch):
+    scaling = pytest.importorskip("scaling", reason="the script draws with Matplotlib")
     monkeypatch.setattr(scaling, "SIZE", (160, 120))
     small = ["--sizes", "64x48,96x72", "--ranks", "1,2", "--streams", "1,2", "--frames", "61", "--seconds", "0.1"]
     scaling.main([*small, "-o", str(tmp_path / "speed")], standalone_mode=False)

@@ -1,14 +1,14 @@
 """The conditions of scripts/stress.py: exact masks, the same at each pass, and one table over all of them."""
 
-import importlib
 import json
 import re
-from pathlib import Path
 
+import conditions
 import numpy as np
 import pytest
+import soak
+import stress
 from click.testing import CliRunner
-from environments import ROOT
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
@@ -16,17 +16,6 @@ from bgsub.evaluation import confusion
 
 WIDTH, HEIGHT, FIRST = 48, 36, 5
 COLOUR = (180, 190, 200)
-
-
-@pytest.fixture
-def stress(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "scripts")
-    return importlib.import_module("stress")
-
-
-@pytest.fixture
-def conditions(stress):
-    return importlib.import_module("conditions")
 
 
 class Square:
@@ -58,7 +47,7 @@ class Square:
         return self.mask(number) if number >= FIRST else None
 
 
-def test_each_condition_is_repeatable_and_has_valid_masks(conditions):
+def test_each_condition_is_repeatable_and_has_valid_masks():
     for name in conditions.CONDITIONS:
         derived = conditions.derive(Square(60), name, seed=3)
         first, second = list(derived.frames()), list(derived.frames())
@@ -85,7 +74,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_script_prints_a_table_and_writes_json(stress, folder):
+def test_script_prints_a_table_and_writes_json(folder):
     words = [folder, "--background", f"{folder / 'input'}:3", "--conditions", "grey16,gain", "--methods", "bgsub,mog2"]
     words += ["--set", "rank=2", "--json", folder / "table.json"]
     result = CliRunner().invoke(stress.main, [str(word) for word in words])
@@ -99,7 +88,7 @@ def test_script_prints_a_table_and_writes_json(stress, folder):
     assert [set(record["columns"]) for record in records] == [{"bgsub"}, {"bgsub", "mog2"}, {"bgsub", "mog2"}]
 
 
-def test_wrong_names_are_refused(stress, conditions, folder):
+def test_wrong_names_are_refused(folder):
     with pytest.raises(ParameterError, match="condition must be one of unchanged"):
         conditions.derive(Square(3), "magic")
     with pytest.raises(ParameterError, match="name=value"):
@@ -112,15 +101,9 @@ def test_wrong_names_are_refused(stress, conditions, folder):
         assert CliRunner().invoke(stress.main, words).exit_code != 0
 
 
-@pytest.fixture
-def soak(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    return importlib.import_module("soak")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [[], ["--command-line"]])
-def test_report_after_hostile_frames(way, soak, capsys):
+def test_report_after_hostile_frames(way, capsys):
     with pytest.raises(SystemExit) as ended:
         soak.main(["--frames", "600", "--size", "64x48", "--round", "200", *way], standalone_mode=False)
     said = capsys.readouterr().out

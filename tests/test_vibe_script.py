@@ -1,20 +1,12 @@
 """The peer of scripts/vibe.py behaves as its paper says."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
+import vibe
 
 from bgsub._opencv import cv2
 
 pytestmark = pytest.mark.large
-
-
-@pytest.fixture
-def vibe(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "scripts")
-    return importlib.import_module("vibe")
 
 
 def square(inside, side=60):
@@ -23,7 +15,7 @@ def square(inside, side=60):
     return frame
 
 
-def test_one_frame_is_enough_and_samples_decay_exponentially(vibe):
+def test_one_frame_is_enough_and_samples_decay_exponentially():
     method, rng = vibe.ViBe(), np.random.default_rng(0)
     frame = cv2.GaussianBlur(rng.integers(60, 200, (60, 80, 3)).astype(np.uint8), (0, 0), 5)
     assert not method.apply(frame).any()
@@ -34,7 +26,7 @@ def test_one_frame_is_enough_and_samples_decay_exponentially(vibe):
     assert kept == pytest.approx(np.exp(-1), abs=0.01)
 
 
-def test_a_ghost_dissolves_from_its_edge_and_an_object_stays(vibe):
+def test_a_ghost_dissolves_from_its_edge_and_an_object_stays():
     ghost, found = vibe.ViBe(), vibe.ViBe()
     ghost.apply(square(200))
     found.apply(square(100))

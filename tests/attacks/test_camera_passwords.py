@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from camera_servers import BASIC, CERTIFICATE, RtspCamera, add_tls
+from scoring import scored
 from serving import serving
 from video_fakes import make_frames, write_video
 
@@ -81,24 +82,21 @@ def video(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["https", "rtsps"])
 @pytest.mark.parametrize("ask", [BASIC, DIGEST], ids=["basic", "digest"])
-def test_an_impostor_gets_no_password(scheme, ask, video, monkeypatch, tries, score):
+@scored("impostor behind {scheme}")
+def test_an_impostor_gets_no_password(scheme, ask, video, monkeypatch, tries):
     with cameras(HttpCamera(ask) if scheme == "https" else RtspCamera(video, BASIC)) as (server,):
         add_tls(server)
-
-        def outcomes():
-            for _ in range(tries(2, 50)):
-                for trusted, host, reason in (
-                    (False, "localhost", "self-signed certificate"),
-                    (False, "127.0.0.1", "self-signed certificate"),
-                    (True, "127.0.0.1", "not valid for '127.0.0.1'"),
-                ):
-                    server.requests.clear()
-                    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE) if trusted else "")
-                    error = error_of(f"{scheme}://me:secret@{host}:{server.port}/x")
-                    told = reason in error and "--insecure" in error and "\n" not in error
-                    yield (trusted, host, error), told and not server.requests
-
-        score(f"impostor behind {scheme}", outcomes())
+        for _ in range(tries(2, 50)):
+            for trusted, host, reason in (
+                (False, "localhost", "self-signed certificate"),
+                (False, "127.0.0.1", "self-signed certificate"),
+                (True, "127.0.0.1", "not valid for '127.0.0.1'"),
+            ):
+                server.requests.clear()
+                monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE) if trusted else "")
+                error = error_of(f"{scheme}://me:secret@{host}:{server.port}/x")
+                told = reason in error and "--insecure" in error and "\n" not in error
+                yield (trusted, host, error), told and not server.requests
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
         assert error_of(f"{scheme}://me:secret@localhost:{server.port}/x") == ""
         monkeypatch.delenv("SSL_CERT_FILE")
@@ -152,20 +150,17 @@ def places(server, other, secure):
 
 
 @pytest.mark.parametrize("ask", [BASIC, DIGEST], ids=["basic", "digest"])
-def test_redirects_over_http_carry_no_password_elsewhere(ask, tries, score):
+@scored("redirect over http with a password")
+def test_redirects_over_http_carry_no_password_elsewhere(ask, tries):
     with cameras(HttpCamera(ask), HttpCamera(ask), HttpCamera(ask)) as (server, other, secure):
         add_tls(secure)
-
-        def outcomes():
-            for code in (302, 307, *tries((), (301, 303, 308))):
-                for place in places(server, other, secure):
-                    other.requests.clear()
-                    server.answer = lambda path, code=code, place=place: (code, {"Location": place})
-                    error = error_of(f"http://me:secret@127.0.0.1:{server.port}/x", insecure=True)
-                    clean = error and "\n" not in error and "secret" not in error
-                    yield (code, place, error), clean and not other.requests and not secure.secrets
-
-        score("redirect over http with a password", outcomes())
+        for code in (302, 307, *tries((), (301, 303, 308))):
+            for place in places(server, other, secure):
+                other.requests.clear()
+                server.answer = lambda path, code=code, place=place: (code, {"Location": place})
+                error = error_of(f"http://me:secret@127.0.0.1:{server.port}/x", insecure=True)
+                clean = error and "\n" not in error and "secret" not in error
+                yield (code, place, error), clean and not other.requests and not secure.secrets
         server.answer = lambda path: (302, {"Location": "x/y"}) if path == "/x" else (200, {})
         assert error_of(f"http://me:secret@127.0.0.1:{server.port}/x") == ""
         assert server.secrets
@@ -184,23 +179,20 @@ def test_https_is_not_redirected_to_http(score):
         assert "self-signed" in error_of(f"http://localhost:{other.port}/x")
 
 
-def test_redirects_of_playlists_carry_no_password(score):
+@scored("playlist that leads elsewhere")
+def test_redirects_of_playlists_carry_no_password():
     """FFmpeg itself reads playlists, and their parts."""
     parts = b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n%s\n#EXT-X-ENDLIST\n"
     with cameras(HttpCamera(BASIC), HttpCamera(BASIC)) as (server, other):
         place = f"http://localhost:{other.port}/other.m3u8"
         answers = [(code, {"Location": place}) for code in (301, 302, 303, 307, 308)]
         answers += [(200, {"body": parts % place.encode()}), (200, {"body": parts % b"/part.ts"})]
-
-        def outcomes():
-            for code, fields in answers:
-                server.answer = lambda path, code=code, fields=fields: (
-                    (302, {"Location": place}) if path == "/part.ts" else (code, dict(fields))
-                )
-                error = error_of(f"http://me:secret@127.0.0.1:{server.port}/x.m3u8")
-                yield (code, fields, error), not other.secrets
-
-        score("playlist that leads elsewhere", outcomes())
+        for code, fields in answers:
+            server.answer = lambda path, code=code, fields=fields: (
+                (302, {"Location": place}) if path == "/part.ts" else (code, dict(fields))
+            )
+            error = error_of(f"http://me:secret@127.0.0.1:{server.port}/x.m3u8")
+            yield (code, fields, error), not other.secrets
         assert server.secrets
 
 
@@ -224,23 +216,21 @@ def redirects(other):
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "DESCRIBE", "SETUP", "PLAY"])
-def test_redirects_over_rtsp_are_not_followed(video, method, tries, score):
+@scored("redirect over rtsp at {method}")
+def test_redirects_over_rtsp_are_not_followed(video, method, tries):
     with cameras(RtspCamera(video, BASIC), RtspCamera(video, BASIC)) as (server, other):
-
-        def outcomes():
-            for server.piece in (1 << 16, *tries((), (1, 2, 3, 5, 8, 11, 13, 100))):
-                for answer in redirects(other):
-                    other.requests.clear()
-                    server.answer = lambda asked, answer=answer: answer if asked == method else None
-                    error = error_of(f"rtsp://me:secret@127.0.0.1:{server.port}/x")
-                    yield (answer[:60], error), "cannot be opened" in error and not other.requests
-
-        score(f"redirect over rtsp at {method}", outcomes())
+        for server.piece in (1 << 16, *tries((), (1, 2, 3, 5, 8, 11, 13, 100))):
+            for answer in redirects(other):
+                other.requests.clear()
+                server.answer = lambda asked, answer=answer: answer if asked == method else None
+                error = error_of(f"rtsp://me:secret@127.0.0.1:{server.port}/x")
+                yield (answer[:60], error), "cannot be opened" in error and not other.requests
         server.answer = lambda _: None
         assert error_of(f"rtsp://me:secret@127.0.0.1:{server.port}/x") == ""
 
 
-def test_passwords_of_ipv6_addresses(video, score):
+@scored("IPv6 address with a password")
+def test_passwords_of_ipv6_addresses(video):
     class Http6(HttpCamera):
         host, address_family = "::1", socket.AF_INET6
 
@@ -249,35 +239,28 @@ def test_passwords_of_ipv6_addresses(video, score):
 
     with cameras(Http6(BASIC), Rtsp6(video, BASIC), HttpCamera(BASIC), RtspCamera(video, BASIC)) as servers:
         http6, rtsp6, http4, rtsp4 = servers
-
-        def outcomes():
-            for server, other in ((http6, http4), (rtsp6, rtsp4)):
-                scheme = "http" if server is http6 else "rtsp"
-                address = f"{scheme}://me:secret@[::1]:{server.port}/x"
-                yield address, error_of(address) == "" and server.secrets
-                place = f"{scheme}://127.0.0.1:{other.port}/x"
-                server.answer = (
-                    (lambda _, place=place: (302, {"Location": place}))
-                    if server is http6
-                    else (lambda _, place=place: f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode())
-                )
-                yield address, "redirects" in error_of(address) and not other.requests
-
-        score("IPv6 address with a password", outcomes())
+        for server, other in ((http6, http4), (rtsp6, rtsp4)):
+            scheme = "http" if server is http6 else "rtsp"
+            address = f"{scheme}://me:secret@[::1]:{server.port}/x"
+            yield address, error_of(address) == "" and server.secrets
+            place = f"{scheme}://127.0.0.1:{other.port}/x"
+            server.answer = (
+                (lambda _, place=place: (302, {"Location": place}))
+                if server is http6
+                else (lambda _, place=place: f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode())
+            )
+            yield address, "redirects" in error_of(address) and not other.requests
 
 
-def test_a_settings_file_of_the_folder_cannot_switch_the_check_off(tmp_path, monkeypatch, capsys, score):
+@scored("settings of a stranger that switch the check off")
+def test_a_settings_file_of_the_folder_cannot_switch_the_check_off(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
     monkeypatch.delenv("BGSUB_NO_CONFIG", raising=False)
-
-    def outcomes():
-        for name in ("bgsub.toml", "bgsub-regions.toml"):
-            for text in ("insecure = true", "[run]\ninsecure = true", "[live]\ninsecure = 'yes'", "insecure = 1"):
-                (tmp_path / name).write_text(text)
-                command = "live" if "live" in text else "run"
-                code, error = invoke([command, "https://127.0.0.1:1/x", "-o", "out"]), capsys.readouterr().err
-                yield (name, text, error), code == 2 and "skips the verification" in error
-            (tmp_path / name).unlink()
-
-    score("settings of a stranger that switch the check off", outcomes())
+    for name in ("bgsub.toml", "bgsub-regions.toml"):
+        for text in ("insecure = true", "[run]\ninsecure = true", "[live]\ninsecure = 'yes'", "insecure = 1"):
+            (tmp_path / name).write_text(text)
+            command = "live" if "live" in text else "run"
+            code, error = invoke([command, "https://127.0.0.1:1/x", "-o", "out"]), capsys.readouterr().err
+            yield (name, text, error), code == 2 and "skips the verification" in error
+        (tmp_path / name).unlink()

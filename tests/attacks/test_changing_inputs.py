@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scoring import scored
 from video_fakes import content, write_video
 
 from bgsub.cli import invoke
@@ -82,25 +83,23 @@ def videos(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["before", "within", "after"])
-def test_a_file_that_changes_between_two_passes(videos, monkeypatch, capsys, tries, score, moment):
-    def outcomes():
-        for number in range(tries(1, 20)):
-            for name in videos[: tries(2, None)]:
-                for change, act in CHANGES.items():
-                    path, folder = Path(name).with_stem("changing"), f"{number}-{name}-{change}"
-                    shutil.copy(name, path)
-                    rng = np.random.default_rng(number)
-                    first_pass = changing(lambda path=path, act=act, rng=rng: act(path, rng), moment)
-                    with monkeypatch.context() as patch:
-                        patch.setattr(pipeline, "rehearse", first_pass)
-                        code = invoke(["run", str(path), "-o", folder, *COMMAND])
-                    err = capsys.readouterr().err
-                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-                    is_clear = err.count("\n") == (code != 0) and "traceback" not in err.lower()
-                    unfinished = [name for name in content(Path(folder)) if "partial" in name or ".lock" in name]
-                    yield (name, change, code, err), code in (0, 1, 2) and is_clear and not unfinished
-
-    score(f"file that changes {moment} the first pass", outcomes())
+@scored("file that changes {moment} the first pass")
+def test_a_file_that_changes_between_two_passes(videos, monkeypatch, capsys, tries, moment):
+    for number in range(tries(1, 20)):
+        for name in videos[: tries(2, None)]:
+            for change, act in CHANGES.items():
+                path, folder = Path(name).with_stem("changing"), f"{number}-{name}-{change}"
+                shutil.copy(name, path)
+                rng = np.random.default_rng(number)
+                first_pass = changing(lambda path=path, act=act, rng=rng: act(path, rng), moment)
+                with monkeypatch.context() as patch:
+                    patch.setattr(pipeline, "rehearse", first_pass)
+                    code = invoke(["run", str(path), "-o", folder, *COMMAND])
+                err = capsys.readouterr().err
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+                is_clear = err.count("\n") == (code != 0) and "traceback" not in err.lower()
+                unfinished = [name for name in content(Path(folder)) if "partial" in name or ".lock" in name]
+                yield (name, change, code, err), code in (0, 1, 2) and is_clear and not unfinished
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -16,6 +16,7 @@ import file_kit
 import numpy as np
 import pytest
 from file_kit import continue_model, members_of, resume_job, save_models, with_damaged_array, write_members
+from scoring import scored
 
 import bgsub
 from bgsub import BackgroundSubtractor
@@ -94,22 +95,20 @@ def process():
         yield process
 
 
-def test_invalid_models_are_refused_in_one_line(process, tmp_path, score):
+@scored("invalid model")
+def test_invalid_models_are_refused_in_one_line(process, tmp_path):
     model = save_models(tmp_path)[1][0]
     images = str(file_kit.write_images(tmp_path / "frames"))
     command = ["run", images, "-o", str(tmp_path / "out"), "--overwrite", "--model"]
     assert process.call(invoke, [*command, str(model)]).code == 0
-
-    def outcomes():
-        for title, path in file_kit.crafted_models(model, tmp_path):
-            outcome = process.call(invoke, [*command, str(path)])
-            yield (title, outcome), outcome.is_clean and outcome.code == 2 and outcome.megabytes < LITTLE
-
-    score("invalid model", outcomes())
+    for title, path in file_kit.crafted_models(model, tmp_path):
+        outcome = process.call(invoke, [*command, str(path)])
+        yield (title, outcome), outcome.is_clean and outcome.code == 2 and outcome.megabytes < LITTLE
 
 
 @pytest.mark.parametrize("has_bounds_checks", [False, True])
-def test_models_with_impossible_values_do_not_crash(tmp_path, tries, score, monkeypatch, has_bounds_checks):
+@scored("model with impossible values, bounds checks: {has_bounds_checks}")
+def test_models_with_impossible_values_do_not_crash(tmp_path, tries, monkeypatch, has_bounds_checks):
     saved, codes = [(members_of(path), first) for path, first in save_models(tmp_path)], set()
     process = IsolatedProcess()
     if has_bounds_checks:
@@ -119,8 +118,7 @@ def test_models_with_impossible_values_do_not_crash(tmp_path, tries, score, monk
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
         for path, first in save_models(tmp_path):
             process.call(continue_model, path, first, seconds=1200)
-
-    def outcomes():
+    with process:
         for seed in range(tries(30, 2000)):
             rng = np.random.default_rng(seed)
             members, first = saved[rng.integers(len(saved))]
@@ -128,75 +126,63 @@ def test_models_with_impossible_values_do_not_crash(tmp_path, tries, score, monk
             outcome = process.call(continue_model, write_members(tmp_path / "other.npz", other), first)
             codes.add(outcome.code)
             yield (seed, title, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
-
-    with process:
-        score(f"model with impossible values{', bounds checks' * has_bounds_checks}", outcomes())
     assert {0, 2} <= codes
 
 
-def test_forged_coefficients_leave_the_basis_orthonormal(tmp_path, tries, score):
+@scored("forged coefficients")
+def test_forged_coefficients_leave_the_basis_orthonormal(tmp_path, tries):
     saved = [(BackgroundSubtractor.load(path).snapshot(), first) for path, first in save_models(tmp_path)[1:]]
-
-    def outcomes():
-        for seed in range(tries(30, 3000)):
-            rng = np.random.default_rng(seed)
-            (header, state), first = saved[seed % len(saved)]
-            state = copy.deepcopy(state)
-            y = state["scenes"]["model"]["tracker"]["coefficients"]
-            y *= rng.normal(size=y.size) * 10 ** rng.uniform(-3, 5) if seed % 3 else rng.choice([-1, 1]) * 1000
-            try:
-                subtractor = BackgroundSubtractor.from_snapshot(header, state)
-            except ParameterError:
-                yield (seed, "refused"), True
-                continue
-            for frame in file_kit.frames()[first : first + 4]:  # a cut follows
-                subtractor.apply(frame)
-            tracked = subtractor._scenes.model.tracked  # None in a new scene
-            skew = tracked and abs(tracked._subspace.basis.gram() - np.eye(tracked._subspace.basis.k)).max()
-            yield (seed, skew), not skew or skew < 1e-4
-
-    score("forged coefficients", outcomes())
+    for seed in range(tries(30, 3000)):
+        rng = np.random.default_rng(seed)
+        (header, state), first = saved[seed % len(saved)]
+        state = copy.deepcopy(state)
+        y = state["scenes"]["model"]["tracker"]["coefficients"]
+        y *= rng.normal(size=y.size) * 10 ** rng.uniform(-3, 5) if seed % 3 else rng.choice([-1, 1]) * 1000
+        try:
+            subtractor = BackgroundSubtractor.from_snapshot(header, state)
+        except ParameterError:
+            yield (seed, "refused"), True
+            continue
+        for frame in file_kit.frames()[first : first + 4]:  # a cut follows
+            subtractor.apply(frame)
+        tracked = subtractor._scenes.model.tracked  # None in a new scene
+        skew = tracked and abs(tracked._subspace.basis.gram() - np.eye(tracked._subspace.basis.k)).max()
+        yield (seed, skew), not skew or skew < 1e-4
 
 
-def test_damaged_inputs_end_in_one_line(process, tmp_path, tries, score):
+@scored("damaged input")
+def test_damaged_inputs_end_in_one_line(process, tmp_path, tries):
     known = file_kit.readable_files(tmp_path)
     names = list(known)
-
-    def outcomes():
-        for seed in range(tries(len(names), 100 * len(names))):
-            name = names[seed % len(names)]
-            path, command = known[name]
-            whole = path.read_bytes()
-            path.write_bytes(file_kit.damaged(whole, np.random.default_rng(seed)))
-            outcome = process.call(invoke, [*command, "--quiet"])
-            path.write_bytes(whole)
-            yield (seed, name, outcome), outcome.is_clean
-
-    score("damaged input", outcomes())
+    for seed in range(tries(len(names), 100 * len(names))):
+        name = names[seed % len(names)]
+        path, command = known[name]
+        whole = path.read_bytes()
+        path.write_bytes(file_kit.damaged(whole, np.random.default_rng(seed)))
+        outcome = process.call(invoke, [*command, "--quiet"])
+        path.write_bytes(whole)
+        yield (seed, name, outcome), outcome.is_clean
 
 
-def test_damaged_pictures_and_videos_are_read_or_refused(tmp_path, tries, score):
+@scored("damaged picture or video")
+def test_damaged_pictures_and_videos_are_read_or_refused(tmp_path, tries):
     files, codes = file_kit.pictures_and_videos(tmp_path), set()
     contents = list(files.values())
-
-    def outcomes():
-        with IsolatedProcess() as process:
-            for name, content in files.items():
-                for seed in range(tries(8, 500)):
-                    rng = np.random.default_rng(seed)
-                    other = contents[rng.integers(len(contents))]
-                    changed = (
-                        content[: rng.integers(len(content))],
-                        file_kit.damaged(content, rng),
-                        file_kit.with_lies(content, rng),
-                        file_kit.spliced(content, other, rng),
-                    )[seed % 4]
-                    (tmp_path / name).write_bytes(changed)
-                    outcome = process.call(file_kit.read_source, str(tmp_path / name), ["stop", "skip"][seed // 4 % 2])
-                    codes.add(outcome.code)
-                    yield (name, seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
-
-    score("damaged picture or video", outcomes())
+    with IsolatedProcess() as process:
+        for name, content in files.items():
+            for seed in range(tries(8, 500)):
+                rng = np.random.default_rng(seed)
+                other = contents[rng.integers(len(contents))]
+                changed = (
+                    content[: rng.integers(len(content))],
+                    file_kit.damaged(content, rng),
+                    file_kit.with_lies(content, rng),
+                    file_kit.spliced(content, other, rng),
+                )[seed % 4]
+                (tmp_path / name).write_bytes(changed)
+                outcome = process.call(file_kit.read_source, str(tmp_path / name), ["stop", "skip"][seed // 4 % 2])
+                codes.add(outcome.code)
+                yield (name, seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
     assert {0, 2} <= codes
 
 
@@ -213,26 +199,23 @@ def test_crafted_videos_are_read_or_refused(tmp_path, on_error):
     assert file_kit.read_source(str(tmp_path / "a.mov"), on_error) == (2 if on_error == "stop" else 0)
 
 
-def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries, score):
+@scored("damaged checkpoint")
+def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries):
     """Change bytes, or replace values of the header or of an array with correct checksums."""
     out, kept = file_kit.interrupt_job(tmp_path), tmp_path / "kept"
     shutil.copytree(out, kept)
     state = kept / ".resume" / "state"
-
-    def outcomes():
-        for seed in range(tries(8, 400)):
-            shutil.rmtree(out)
-            shutil.copytree(kept, out)
-            rng = np.random.default_rng(seed)
-            if seed % 4 == 0:
-                (out / ".resume" / "state").write_bytes(file_kit.damaged(state.read_bytes(), rng))
-            else:
-                damage = file_kit.with_damaged_header if seed % 4 < 3 else lambda *given: with_damaged_array(*given)[0]
-                write_members(out / ".resume" / "state", damage(members_of(state), rng))
-            outcome = process.call(resume_job, str(tmp_path))
-            yield (seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
-
-    score("damaged checkpoint", outcomes())
+    for seed in range(tries(8, 400)):
+        shutil.rmtree(out)
+        shutil.copytree(kept, out)
+        rng = np.random.default_rng(seed)
+        if seed % 4 == 0:
+            (out / ".resume" / "state").write_bytes(file_kit.damaged(state.read_bytes(), rng))
+        else:
+            damage = file_kit.with_damaged_header if seed % 4 < 3 else lambda *given: with_damaged_array(*given)[0]
+            write_members(out / ".resume" / "state", damage(members_of(state), rng))
+        outcome = process.call(resume_job, str(tmp_path))
+        yield (seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
 
 
 def test_the_library_never_unpickles():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scoring import scored
 
 import bgsub
 from bgsub import BackgroundSubtractor
@@ -144,22 +145,18 @@ def problem_after(stream, index, interrupt, log):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_an_interrupted_frame_leaves_no_damage(name, tries, score, caplog):
+@scored("frame interrupted at any instruction, {name}")
+def test_an_interrupted_frame_leaves_no_damage(name, tries, caplog):
     stream, missed = Stream(name), 0
     caplog.set_level(logging.WARNING)
-
-    def outcomes():
-        nonlocal missed
-        for seed in range(tries(12, 500)):
-            rng = np.random.default_rng(seed)
-            index, opcodes = int(rng.integers(len(stream.snapshots) - 1)), bool(seed % 2)
-            n = int(rng.integers(stream.length(index, opcodes))) + 1
-            interrupt = Interrupt((KeyboardInterrupt, MemoryError)[seed // 2 % 2](), n, opcodes)
-            problem = problem_after(stream, index, interrupt, caplog)
-            missed += not interrupt.place
-            yield (seed, index, n, interrupt.place, problem), not problem
-
-    score(f"frame interrupted at any instruction, {name}", outcomes())
+    for seed in range(tries(12, 500)):
+        rng = np.random.default_rng(seed)
+        index, opcodes = int(rng.integers(len(stream.snapshots) - 1)), bool(seed % 2)
+        n = int(rng.integers(stream.length(index, opcodes))) + 1
+        interrupt = Interrupt((KeyboardInterrupt, MemoryError)[seed // 2 % 2](), n, opcodes)
+        problem = problem_after(stream, index, interrupt, caplog)
+        missed += not interrupt.place
+        yield (seed, index, n, interrupt.place, problem), not problem
     assert missed <= tries(2, 50)  # a frame does not always take the same number of instructions
 
 
@@ -177,42 +174,36 @@ def overlapping(frame):
 
 
 @pytest.mark.parametrize("name", ["usual", "reduced", "grey"])
-def test_arguments_in_the_same_memory(name, score):
+@scored("mask in the memory of an argument, {name}")
+def test_arguments_in_the_same_memory(name):
     whole, others, count = fresh(name), [fresh(name) for _ in range(3)], 90
     known = np.zeros((36, 48), np.uint8)
     known[5:12, 5:20] = 1
-
-    def outcomes():
-        for index, frame in enumerate(frames(name)[:count]):
-            mask = whole.apply(frame, knownForegroundMask=known)
-            pairs = [*overlapping(frame), (frame, known.copy())]
-            for number, (other, (image, out)) in enumerate(zip(others, pairs, strict=True)):
-                hidden = out if number == 2 else known
-                yield (index, number), np.array_equal(other.apply(image, out, knownForegroundMask=hidden), mask)
-        for other in others:
-            yield "background", np.array_equal(other.getBackgroundImage(), whole.getBackgroundImage())
-
-    score(f"mask in the memory of an argument, {name}", outcomes())
+    for index, frame in enumerate(frames(name)[:count]):
+        mask = whole.apply(frame, knownForegroundMask=known)
+        pairs = [*overlapping(frame), (frame, known.copy())]
+        for number, (other, (image, out)) in enumerate(zip(others, pairs, strict=True)):
+            hidden = out if number == 2 else known
+            yield (index, number), np.array_equal(other.apply(image, out, knownForegroundMask=hidden), mask)
+    for other in others:
+        yield "background", np.array_equal(other.getBackgroundImage(), whole.getBackgroundImage())
 
 
 # -- copies, forks and threads
 
 
 @pytest.mark.parametrize("name", ["usual", "reduced", "grey"])
-def test_copies_continue(name, tries, score):
+@scored("copy in mid-stream, {name}")
+def test_copies_continue(name, tries):
     ways = copy.copy, copy.deepcopy, lambda subtractor: pickle.loads(pickle.dumps(subtractor))
     subtractor = fresh(name)
-
-    def outcomes():
-        for index in range(len(frames(name)) - AFTER):
-            if index % tries(20, 1) == 0:
-                copies = [way(subtractor) for way in ways]
-                expected = masks_of(BackgroundSubtractor.from_snapshot(*subtractor.snapshot()), name, index)
-                for number, one in enumerate(copies):
-                    yield (index, number), masks_of(one, name, index) == expected
-            mask_of(subtractor, name, index)
-
-    score(f"copy in mid-stream, {name}", outcomes())
+    for index in range(len(frames(name)) - AFTER):
+        if index % tries(20, 1) == 0:
+            copies = [way(subtractor) for way in ways]
+            expected = masks_of(BackgroundSubtractor.from_snapshot(*subtractor.snapshot()), name, index)
+            for number, one in enumerate(copies):
+                yield (index, number), masks_of(one, name, index) == expected
+        mask_of(subtractor, name, index)
 
 
 def send_masks(pipe, subtractor, first):
@@ -220,7 +211,8 @@ def send_masks(pipe, subtractor, first):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_parent_and_child_continue(method, tries, score):
+@scored("model in parent and child, {method}")
+def test_parent_and_child_continue(method, tries):
     """Another thread processes frames during the forks."""
     context, subtractor, stop = get_context(method), fresh(), threading.Event()
 
@@ -228,7 +220,9 @@ def test_parent_and_child_continue(method, tries, score):
         while not stop.is_set():
             masks_of(fresh(), "usual", 0)
 
-    def outcomes():
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
         for index in range(40):
             if index % (tries(10, 1) if method == "fork" else tries(40, 5)) == 0:
                 receiver, sender = context.Pipe(duplex=False)
@@ -239,11 +233,6 @@ def test_parent_and_child_continue(method, tries, score):
                 child.kill()
                 child.join()
             mask_of(subtractor, "usual", index)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        score(f"model in parent and child, {method}", outcomes())
     finally:
         stop.set()
         thread.join()

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from live_fakes import Saved, wait_until
+from live_fakes import Saved, request, wait_until
+from scoring import scored
 from test_hostile_results import NAMES, region_of
 from video_fakes import make_frames, separate
 
@@ -57,14 +58,7 @@ class Page:
         return answer
 
     def ask(self, path="/statistics", fields=OWNER, method="GET", body=None):
-        """Return status, headers and body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request(method, path, body, fields)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
+        return request(self.port, path, method, body, fields)
 
     def serves_its_owner(self) -> bool:
         try:
@@ -229,6 +223,11 @@ INVALID = {
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
     "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
     "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
+    "command from a file": COMMAND + b"Host: 127.0.0.1\r\nOrigin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
+    "command of a link": COMMAND
+    + b"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\nContent-Length: 16\r\n\r\n"
+    + PAUSE,
+    "command of a form": COMMAND.replace(b"application/json", b"text/plain") + b"Content-Length: 16\r\n\r\n" + PAUSE,
 } | {
     line.decode("latin1"): line + b"\r\n" + KEY + b"\r\n"
     for line in (
@@ -244,18 +243,15 @@ INVALID = {
 }
 
 
-def test_invalid_requests_are_refused(tries, score, caplog):
+@scored("page: invalid requests")
+def test_invalid_requests_are_refused(tries, caplog):
     before = set(threading.enumerate())
-
-    def outcomes():
-        for name, request in list(INVALID.items()) * tries(1, 20):
-            answer = target.send(request, half=True)
+    with page() as target:
+        for name, data in list(INVALID.items()) * tries(1, 20):
+            answer = target.send(data, half=True)
             status = answer.split(b"\r\n")[0].split(b" ")[1:2]
             is_refused = b"root:" not in answer and status != [b"200"] and b"\r\nSet-Cookie" not in answer
             yield (name, answer[:300]), is_refused and not target.controls.paused and target.serves_its_owner()
-
-    with page() as target:
-        score("page: invalid requests", outcomes())
         wait_until(lambda: not target.connections)
     assert set(threading.enumerate()) == before
     assert TOKEN not in caplog.text

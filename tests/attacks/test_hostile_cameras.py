@@ -18,6 +18,7 @@ from itertools import chain, repeat
 import psutil
 import pytest
 from camera_servers import RtspCamera
+from scoring import scored
 from serving import serving
 from video_fakes import make_frames, wait_first, write_video
 
@@ -224,24 +225,21 @@ RTSP_FLOODS = {
 
 
 @pytest.mark.parametrize("name", RTSP_FLOODS)
-def test_a_hostile_rtsp_camera_is_given_up(name, tries, score):
+@scored("camera over RTSP: {name}")
+def test_a_hostile_rtsp_camera_is_given_up(name, tries):
     method, head, block = RTSP_FLOODS[name]
     timeout = 10 if "description" in name else 1.5
-
-    def outcomes():
-        for _ in range(tries(1, 10)):
-            begin = time.monotonic()
-            server = RtspCamera(b"", answer=lambda asked: chain([head], repeat(block)) if asked == method else None)
-            with serving(server), peak_memory() as peak:
-                try:
-                    CameraSource(f"rtsp://127.0.0.1:{server.port}/x", open_timeout=timeout, read_timeout=1).close()
-                    problem = "opened"
-                except SourceError as error:
-                    problem = "" if "\n" not in str(error) else str(error)
-            seconds = time.monotonic() - begin
-            yield (problem, seconds, peak()), not problem and seconds < timeout + 6 and peak() < MOST_MEMORY / 2
-
-    score(f"camera over RTSP: {name}", outcomes())
+    for _ in range(tries(1, 10)):
+        begin = time.monotonic()
+        server = RtspCamera(b"", answer=lambda asked: chain([head], repeat(block)) if asked == method else None)
+        with serving(server), peak_memory() as peak:
+            try:
+                CameraSource(f"rtsp://127.0.0.1:{server.port}/x", open_timeout=timeout, read_timeout=1).close()
+                problem = "opened"
+            except SourceError as error:
+                problem = "" if "\n" not in str(error) else str(error)
+        seconds = time.monotonic() - begin
+        yield (problem, seconds, peak()), not problem and seconds < timeout + 6 and peak() < MOST_MEMORY / 2
 
 
 def problem_of(attack, timeout, caplog, attacks):
@@ -263,7 +261,8 @@ def problem_of(attack, timeout, caplog, attacks):
 
 
 @pytest.mark.parametrize("name", [*FLOODS, *SILENCES])
-def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries, score):
+@scored("camera: {name}")
+def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries):
     wait_first(monkeypatch, 0.05)
     if name in FLOODS:
         (data, *then), timeout = FLOODS[name], 6
@@ -271,18 +270,15 @@ def test_a_hostile_camera_is_reconnected(name, caplog, monkeypatch, tries, score
     else:
         (data, *drip), timeout = SILENCES[name], 0.8
         attack = lambda line: line.send(data, b"", *drip, wait=True)  # noqa: E731
-
-    def outcomes():
-        for _ in range(tries(1, 10)):
-            caplog.clear()
-            with caplog.at_level(logging.WARNING, "bgsub"):
-                problem = problem_of(attack, timeout, caplog, 11 if name.startswith("redirect to") else 1)
-            yield problem, not problem
-
-    score(f"camera: {name}", outcomes())
+    for _ in range(tries(1, 10)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "bgsub"):
+            problem = problem_of(attack, timeout, caplog, 11 if name.startswith("redirect to") else 1)
+        yield problem, not problem
 
 
-def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries, score):
+@scored("camera: comes and goes")
+def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries):
     wait_first(monkeypatch, 0.01)
     caplog.set_level(logging.ERROR, "bgsub")  # pytest keeps all messages
     process, states, step = psutil.Process(), [], tries(10, 500)  # reconnections between two states
@@ -296,13 +292,9 @@ def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries, 
                 states.append((process.num_fds(), process.num_threads(), objects, memory))
             if len(states) == 6:
                 break
-
-    def outcomes():
-        for state in states[2:]:
-            grown = {name: now - before for name, now, before in zip(most, state, states[1], strict=True)}
-            yield grown, all(grown[name] <= limit for name, limit in most.items())
-
-    score("camera: comes and goes", outcomes())
+    for state in states[2:]:
+        grown = {name: now - before for name, now, before in zip(most, state, states[1], strict=True)}
+        yield grown, all(grown[name] <= limit for name, limit in most.items())
 
 
 # -- references to other places
@@ -354,10 +346,10 @@ def test_references_of_a_camera_are_not_followed(tmp_path, kind, score):
         score(f"camera that refers to another place: {kind}", [(answer, is_refused(answer)) for answer in answers])
 
 
-def test_references_of_a_file_are_not_followed(tmp_path, score):
+@scored("file that refers to another place")
+def test_references_of_a_file_are_not_followed(tmp_path):
     write_video(tmp_path / "near.avi", make_frames(8, 48, 64), codec="MJPG")
-
-    def outcomes():
+    with HostileCamera(send_secret, math.inf) as other:
         for place in (f"http://127.0.0.1:{other.port}/other.ts", str(tmp_path / "near.avi"), "near.avi"):
             for number, content in enumerate(playlists(place).values()):
                 for ending in ("avi", "mp4", "ts", "m3u8", "ffconcat", "mpd", "sdp"):
@@ -367,9 +359,6 @@ def test_references_of_a_file_are_not_followed(tmp_path, score):
                     with suppress(SourceError), open_source(path) as source:
                         frames = sum(1 for _ in source)
                     yield (path.name, place), frames is None
-
-    with HostileCamera(send_secret, math.inf) as other:
-        score("file that refers to another place", outcomes())
         assert other.requests == []
 
 

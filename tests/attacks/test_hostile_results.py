@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from cli_inputs import make_scene
 from receiver import receiving
+from scoring import scored
 from video_fakes import write_video
 
 from bgsub.cli import invoke
@@ -88,19 +89,17 @@ def commands_of(name, film):
     )
 
 
-def test_names_neither_control_the_terminal_nor_become_formulas_nor_break_files(place, film, capsys, tries, score):
-    def outcomes():
-        for name in NAMES[: tries(8, len(NAMES))]:
-            for words in commands_of(name, film):
-                problems = ask(words, capsys)[2]
-                yield (words[0], name.encode(errors="surrogateescape"), problems), not problems
-        for path in Path().rglob("*.csv"):
-            cells = [cell for row in csv.reader(path.read_text("utf-8").splitlines()) for cell in row]
-            yield (path, cells), not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in cells)
-        yield "log", all(line[:2] == "20" for line in Path("log.txt").read_text("utf-8").splitlines())
-        yield "shell", not Path("pwned").exists()
-
-    score("hostile names of files, folders and regions", outcomes())
+@scored("hostile names of files, folders and regions")
+def test_names_neither_control_the_terminal_nor_become_formulas_nor_break_files(place, film, capsys, tries):
+    for name in NAMES[: tries(8, len(NAMES))]:
+        for words in commands_of(name, film):
+            problems = ask(words, capsys)[2]
+            yield (words[0], name.encode(errors="surrogateescape"), problems), not problems
+    for path in Path().rglob("*.csv"):
+        cells = [cell for row in csv.reader(path.read_text("utf-8").splitlines()) for cell in row]
+        yield (path, cells), not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in cells)
+    yield "log", all(line[:2] == "20" for line in Path("log.txt").read_text("utf-8").splitlines())
+    yield "shell", not Path("pwned").exists()
 
 
 HOOK = "import json, os, sys; print(json.dumps([sys.argv[1:], sys.stdin.read()]), file=open(f'{os.getpid()}.got', 'w'))"
@@ -114,34 +113,31 @@ HOOKED = [
 ]
 
 
-def test_names_stay_arguments_of_hooks(place, film, capsys, tries, score):
+@scored("hostile names in hooks")
+def test_names_stay_arguments_of_hooks(place, film, capsys, tries):
     """No shell, no more arguments, no placeholders in values; the messages of hooks and servers are single lines."""
     words = [sys.executable, "-c", HOOK, "{source}", "a{regions}b", "--name={source}{event}", "{snapshot}"]
     noisy = ["--on-event", "sh -c 'printf %s \"$1\" >&2; exit 3' sh {source}", "--webhook"]
-
-    def outcomes():
-        for name in [*HOOKED, *NAMES[: tries(4, len(NAMES))]]:
-            file, region = name.replace("/", ""), region_of(name)
-            shutil.copy(film, f"{file}.avi")
-            options = ["-o", f"out{file}", "--snapshots", f"out{file}", "--on-event", f"snapshot:{shlex.join(words)}"]
-            options += ["--roi", f"{region}=0,0,100%,100%"] if region.isprintable() else []
-            with receiving([b"HTTP/1.0 500 \x1b[2J\nx\r\n\r\n"]) as server:
-                options += [*noisy, server.address] if name == HOOKED[0] else []  # it is tried for some seconds
-                code = invoke(["track", f"./{file}.avi", *options, "--log", "log.txt", *QUICK])
-            err = capsys.readouterr().err
-            got = [json.loads(path.read_text()) for path in place.glob("*.got")]
-            (arguments, text), *more = got
-            snapshot = json.loads(text)["snapshot"].encode(errors="replace")
-            regions = f"a{region if region.isprintable() else ''}b"
-            is_right = arguments[:3] == [file, regions, f"--name={file}motion"] and not more
-            is_right &= arguments[3].encode(errors="replace") == snapshot and Path(arguments[3]).is_file()
-            is_clean = all(sign.isprintable() or sign == "\n" for sign in err)
-            yield (code, got, err), is_right and is_clean and code == 0 and not Path("pwned").exists()
-            os.remove(next(place.glob("*.got")))
-        lines = Path("log.txt").read_text("utf-8").splitlines()
-        yield lines, all(line[:2] == "20" for line in lines) and "exit code 3: bgsub" in "".join(lines)
-
-    score("hostile names in hooks", outcomes())
+    for name in [*HOOKED, *NAMES[: tries(4, len(NAMES))]]:
+        file, region = name.replace("/", ""), region_of(name)
+        shutil.copy(film, f"{file}.avi")
+        options = ["-o", f"out{file}", "--snapshots", f"out{file}", "--on-event", f"snapshot:{shlex.join(words)}"]
+        options += ["--roi", f"{region}=0,0,100%,100%"] if region.isprintable() else []
+        with receiving([b"HTTP/1.0 500 \x1b[2J\nx\r\n\r\n"]) as server:
+            options += [*noisy, server.address] if name == HOOKED[0] else []  # it is tried for some seconds
+            code = invoke(["track", f"./{file}.avi", *options, "--log", "log.txt", *QUICK])
+        err = capsys.readouterr().err
+        got = [json.loads(path.read_text()) for path in place.glob("*.got")]
+        (arguments, text), *more = got
+        snapshot = json.loads(text)["snapshot"].encode(errors="replace")
+        regions = f"a{region if region.isprintable() else ''}b"
+        is_right = arguments[:3] == [file, regions, f"--name={file}motion"] and not more
+        is_right &= arguments[3].encode(errors="replace") == snapshot and Path(arguments[3]).is_file()
+        is_clean = all(sign.isprintable() or sign == "\n" for sign in err)
+        yield (code, got, err), is_right and is_clean and code == 0 and not Path("pwned").exists()
+        os.remove(next(place.glob("*.got")))
+    lines = Path("log.txt").read_text("utf-8").splitlines()
+    yield lines, all(line[:2] == "20" for line in lines) and "exit code 3: bgsub" in "".join(lines)
 
 
 LINE = {
@@ -179,22 +175,19 @@ def mutated(chance):
     return texts
 
 
-def test_damaged_lists_of_events_are_read_or_refused_in_one_line(place, capsys, tries, score):
+@scored("damaged lists of events and clips")
+def test_damaged_lists_of_events_are_read_or_refused_in_one_line(place, capsys, tries):
     (place / "out").mkdir()
-
-    def outcomes():
-        cases = itertools.chain(replaced(), map(mutated, map(random.Random, range(tries(100, 5000)))))
-        for events, clips in cases:
-            Path("out/events.jsonl").write_bytes(events)
-            Path("out/clips.csv").write_bytes(clips)
-            for words in (("overview", "out"), ("search", "out", "--region", "a=0,0,30,48", "--json")):
-                code, out, problems = ask(words, capsys)
-                yield (
-                    (bytes(events[:300]), words[0], problems),
-                    not problems and (words[0] == "overview" or code or json.loads(out) is not None),
-                )
-
-    score("damaged lists of events and clips", outcomes())
+    cases = itertools.chain(replaced(), map(mutated, map(random.Random, range(tries(100, 5000)))))
+    for events, clips in cases:
+        Path("out/events.jsonl").write_bytes(events)
+        Path("out/clips.csv").write_bytes(clips)
+        for words in (("overview", "out"), ("search", "out", "--region", "a=0,0,30,48", "--json")):
+            code, out, problems = ask(words, capsys)
+            yield (
+                (bytes(events[:300]), words[0], problems),
+                not problems and (words[0] == "overview" or code or json.loads(out) is not None),
+            )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -303,7 +296,8 @@ def test_a_page_that_several_runs_write_is_whole_at_any_time(place, tries, score
 
 
 @pytest.mark.browser
-def test_no_script_of_a_name_runs_in_a_browser(place, film, capsys, tries, score):
+@scored("pages with hostile names in a browser")
+def test_no_script_of_a_name_runs_in_a_browser(place, film, capsys, tries):
     """In the pages of runs and of the overview: no dialog, no error, and all texts as they are."""
     pages_of_the_run = pytest.importorskip("test_page", reason="needs the package playwright")
     if pages_of_the_run.BROWSER is None:
@@ -320,20 +314,16 @@ def test_no_script_of_a_name_runs_in_a_browser(place, film, capsys, tries, score
     ]
     (place / "out/odd/events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_overview(place / "out/odd", place / "odd.html", "<script>alert(1)</script>")
-
-    def outcomes():
-        with pages_of_the_run.browsing(refused=True) as page:
-            dialogs = []
-            page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-            for path in [*pages, place / "odd.html"]:
-                page.goto(path.as_uri().replace("%00", ""))
-                for button in page.query_selector_all("button.picture")[:2]:
-                    button.click()
-                foreign = page.evaluate("document.querySelectorAll('img[onerror], script[src], iframe, object').length")
-                yield (path.name.encode(errors="surrogateescape"), dialogs, foreign), not dialogs and not foreign
-            options = page.query_selector_all("#region option")[1:]
-            for option in options:  # each filter finds its events
-                page.select_option("#region", value=option.evaluate("one => one.value"))
-                yield option.evaluate("one => one.value"), page.locator("figure").count() == 1
-
-    score("pages with hostile names in a browser", outcomes())
+    with pages_of_the_run.browsing(refused=True) as page:
+        dialogs = []
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        for path in [*pages, place / "odd.html"]:
+            page.goto(path.as_uri().replace("%00", ""))
+            for button in page.query_selector_all("button.picture")[:2]:
+                button.click()
+            foreign = page.evaluate("document.querySelectorAll('img[onerror], script[src], iframe, object').length")
+            yield (path.name.encode(errors="surrogateescape"), dialogs, foreign), not dialogs and not foreign
+        options = page.query_selector_all("#region option")[1:]
+        for option in options:  # each filter finds its events
+            page.select_option("#region", value=option.evaluate("one => one.value"))
+            yield option.evaluate("one => one.value"), page.locator("figure").count() == 1

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from scoring import scored
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SinkError
@@ -98,36 +99,33 @@ def is_killed(target, *arguments):
 
 
 @needs_kill
-def test_a_kill_after_any_frame_loses_at_most_that_frame(source, whole, tmp_path, tries, score):
-    def outcomes():
-        for seed in range(tries(1, 12)):
-            job, are_safe = make_job(source, tmp_path / str(seed), resume=True), []
-            numbers = sorted(random.Random(100 + seed).sample(range(2, LENGTH), tries(2, 8)))
-            for number in numbers:
-                assert is_killed(run_until_killed, source, job.output, number)
-                are_safe.append(safe_frames(job.output) == number - 1 and not (job.output / "objects").exists())
-            is_same = run_job(job).summary.resumed == numbers[-1] - 1 and outputs(job.output) == whole
-            yield from ((f"{numbers}", is_safe and is_same) for is_safe in are_safe)
-
-    score("SIGKILL of a run after any frame, one frame lost at most", outcomes())
+@scored("SIGKILL of a run after any frame, one frame lost at most")
+def test_a_kill_after_any_frame_loses_at_most_that_frame(source, whole, tmp_path, tries):
+    for seed in range(tries(1, 12)):
+        job, are_safe = make_job(source, tmp_path / str(seed), resume=True), []
+        numbers = sorted(random.Random(100 + seed).sample(range(2, LENGTH), tries(2, 8)))
+        for number in numbers:
+            assert is_killed(run_until_killed, source, job.output, number)
+            are_safe.append(safe_frames(job.output) == number - 1 and not (job.output / "objects").exists())
+        is_same = run_job(job).summary.resumed == numbers[-1] - 1 and outputs(job.output) == whole
+        yield from ((f"{numbers}", is_safe and is_same) for is_safe in are_safe)
 
 
 @needs_kill
-def test_a_run_killed_at_any_moment_is_resumed(source, whole, tmp_path, tries, score):
-    def outcomes():
-        for seed in range(tries(1, 40)):
-            job, chance = make_job(source, tmp_path / str(seed), resume=True), random.Random(200 + seed)
-            kills = tries(1, 3)
-            while kills and is_killed(run_until_killed, source, job.output, 0, chance.uniform(0.1, 1.0)):
-                kills -= 1
-            run_job(job)
-            yield seed, outputs(job.output) == whole
-
-    score("SIGKILL of a run at any moment", outcomes())
+@scored("SIGKILL of a run at any moment")
+def test_a_run_killed_at_any_moment_is_resumed(source, whole, tmp_path, tries):
+    for seed in range(tries(1, 40)):
+        job, chance = make_job(source, tmp_path / str(seed), resume=True), random.Random(200 + seed)
+        kills = tries(1, 3)
+        while kills and is_killed(run_until_killed, source, job.output, 0, chance.uniform(0.1, 1.0)):
+            kills -= 1
+        run_job(job)
+        yield seed, outputs(job.output) == whole
 
 
 @needs_kill
-def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries, score):
+@scored("SIGKILL of bgsub batch at any time")
+def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries):
     frames = np.stack([frame for frame, _ in scene("lobby", size=(96, 64), length=tries(100, 400), seed=2)])
     write_images(tmp_path / "in", frames)
     write_images(tmp_path / "in2", frames[:40])
@@ -139,24 +137,20 @@ def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries, s
 
     assert start("whole").wait(300) == 0
     whole = outputs(tmp_path / "whole")
-
-    def outcomes():
-        for seed in range(tries(1, 25)):
-            chance, out = random.Random(seed), str(seed)
-            for _ in range(tries(1, chance.randint(1, 3))):
-                process = start(out)
-                try:
-                    process.wait(chance.uniform(0.8, 4.0))  # seconds, most of them to import
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                process.communicate(timeout=60)
-                time.sleep(0.2)  # the workers notice the end of the program
+    for seed in range(tries(1, 25)):
+        chance, out = random.Random(seed), str(seed)
+        for _ in range(tries(1, chance.randint(1, 3))):
             process = start(out)
-            error = process.communicate(timeout=300)[1]
-            is_same = outputs(tmp_path / out) == whole
-            yield (seed, error), process.returncode == 0 and is_same and "Traceback" not in error
-
-    score("SIGKILL of bgsub batch at any time", outcomes())
+            try:
+                process.wait(chance.uniform(0.8, 4.0))  # seconds, most of them to import
+            except subprocess.TimeoutExpired:
+                process.kill()
+            process.communicate(timeout=60)
+            time.sleep(0.2)  # the workers notice the end of the program
+        process = start(out)
+        error = process.communicate(timeout=300)[1]
+        is_same = outputs(tmp_path / out) == whole
+        yield (seed, error), process.returncode == 0 and is_same and "Traceback" not in error
 
 
 @pytest.mark.parametrize("kind", [ValueError, SinkError])

@@ -25,12 +25,11 @@ import pytest
 from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
 from live_fakes import beside
+from scoring import scored
 from video_fakes import content, needs_pipes, separate, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
-from bgsub.errors import ParameterError
-from bgsub.jobs.batch.workers import raise_file_limit
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.video import VideoSink, open_source
 from bgsub.video._pyav import av
@@ -106,32 +105,27 @@ def files_limited_to(size):
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries, score):
+@scored("full disk: {kind}")
+def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries):
     monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
     words = COMMANDS[kind]
     assert invoke(words) == 0, capsys.readouterr().err
     whole = content(place / "out")
     largest = max(map(len, whole.values()))
-
-    def outcomes():
-        for share in tries([50], [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]):
-            output = place / f"out{share}"
-            output.mkdir()
-            with files_limited_to(largest * share // 100):
-                capsys.readouterr()
-                code = invoke(
-                    [word.replace("out", output.name, 1) if word.startswith("out") else word for word in words]
-                )
-            found = {n: data for n, data in content(output).items() if not any(part in n for part in NOT_OUTPUTS)}
-            incomplete = [name for name, data in found.items() if data != whole.get(name)]
-            threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("bgsub")]
-            error = capsys.readouterr().err
-            lines = [line for line in error.splitlines() if line.startswith(("bgsub: error: ", "failed: "))]
-            is_clear = code == 1 and len(lines) == 1 and output.name in lines[0] and "File too large" in lines[0]
-            yield (share, code, error, incomplete, threads), is_clear and not incomplete and not threads
-
-    score(f"full disk: {kind}", outcomes())
+    for share in tries([50], [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]):
+        output = place / f"out{share}"
+        output.mkdir()
+        with files_limited_to(largest * share // 100):
+            capsys.readouterr()
+            code = invoke([word.replace("out", output.name, 1) if word.startswith("out") else word for word in words])
+        found = {n: data for n, data in content(output).items() if not any(part in n for part in NOT_OUTPUTS)}
+        incomplete = [name for name, data in found.items() if data != whole.get(name)]
+        threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("bgsub")]
+        error = capsys.readouterr().err
+        lines = [line for line in error.splitlines() if line.startswith(("bgsub: error: ", "failed: "))]
+        is_clear = code == 1 and len(lines) == 1 and output.name in lines[0] and "File too large" in lines[0]
+        yield (share, code, error, incomplete, threads), is_clear and not incomplete and not threads
 
 
 def start(*words, code="", **options):
@@ -159,31 +153,17 @@ def test_a_full_or_closed_terminal_gives_the_exit_code(place, score):
 # -- few open files
 
 
-def test_few_open_files_end_in_one_line(place, tries, score):
-    def outcomes():
-        for words, limits in (
-            (("batch", "video.avi", "-o", "many", "--workers", "2"), tries((20,), (12, 16, 20, 32, 48))),
-            (("run", "video.avi", "-o", "one"), tries((6,), (5, 6, 7, 8, 9, 10, 12, 16))),
-        ):
-            for files in limits:
-                code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
-                code, error = start(*words, "--overwrite", "-q", code=code)
-                is_clear = code == 0 or (code in (1, 2) and error.count("\n") == 1)
-                yield (words, files, error), is_clear and "Traceback" not in error
-
-    score("few open files", outcomes())
-
-
-def test_a_batch_raises_the_limit_of_open_files(monkeypatch):
-    limits = []
-    monkeypatch.setattr(resource, "setrlimit", lambda _kind, limit: limits.append(limit))
-    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (50, 100))
-    raise_file_limit(72, "a batch")
-    with pytest.raises(ParameterError, match=r"168 open files.*100"):
-        raise_file_limit(168, "a batch")
-    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1024, 4096))
-    raise_file_limit(168, "a batch")
-    assert limits == [(72, 100)]
+@scored("few open files")
+def test_few_open_files_end_in_one_line(place, tries):
+    for words, limits in (
+        (("batch", "video.avi", "-o", "many", "--workers", "2"), tries((20,), (12, 16, 20, 32, 48))),
+        (("run", "video.avi", "-o", "one"), tries((6,), (5, 6, 7, 8, 9, 10, 12, 16))),
+    ):
+        for files in limits:
+            code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
+            code, error = start(*words, "--overwrite", "-q", code=code)
+            is_clear = code == 0 or (code in (1, 2) and error.count("\n") == 1)
+            yield (words, files, error), is_clear and "Traceback" not in error
 
 
 # -- little memory
@@ -267,7 +247,8 @@ def large_video(path, side, small=0, announced=None):
             file.mux(packet)
 
 
-def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score):
+@scored("header that announces more than the memory")
+def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys):
     png(little_memory / "wide.png", 60000, 60000)
     png(little_memory / "deep.png", 30000, 30000, depth=16)
     png(little_memory / "grey.png", 100_000, 100_000, colour=0)
@@ -283,33 +264,27 @@ def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys, score)
     for name, shape in (("tall", (10**9, 100)), ("flat", (100, 10**10)), ("cube", (5000, 5000, 5000))):
         npz(little_memory / f"{name}.npz", shape)
         commands.append(["decompose", f"{name}.npz"])
-
-    def outcomes():
-        for words in commands:
-            code = invoke([*words, "-o", "out"])
-            out, err = capsys.readouterr()
-            is_clear = (code, out, err.count("\n")) == (2, "", 1) and " of memory, 268 MB are available" in err
-            yield (words, err), is_clear and f"'{words[1]}'" in err
-
-    score("header that announces more than the memory", outcomes())
+    for words in commands:
+        code = invoke([*words, "-o", "out"])
+        out, err = capsys.readouterr()
+        is_clear = (code, out, err.count("\n")) == (2, "", 1) and " of memory, 268 MB are available" in err
+        yield (words, err), is_clear and f"'{words[1]}'" in err
 
 
-def test_large_pictures_in_a_video_are_not_decoded(little_memory, capsys, score):
+@scored("large pictures in a video of small ones")
+def test_large_pictures_in_a_video_are_not_decoded(little_memory, capsys):
     """The header announces small ones."""
-
-    def outcomes():
-        for name, small in (("first.avi", 0), ("first.mov", 0), ("late.avi", 10)):
-            large_video(little_memory / name, 4200, small, announced=64)
-            code = invoke(["run", name, "-o", "out", "--overwrite", *RUN])
-            err = capsys.readouterr().err
-            is_clear = code in (1, 2) and err.count("\n") == 1 and name in err
-            yield (name, code, err), is_clear and "4200" not in err
-
-    score("large pictures in a video of small ones", outcomes())
+    for name, small in (("first.avi", 0), ("first.mov", 0), ("late.avi", 10)):
+        large_video(little_memory / name, 4200, small, announced=64)
+        code = invoke(["run", name, "-o", "out", "--overwrite", *RUN])
+        err = capsys.readouterr().err
+        is_clear = code in (1, 2) and err.count("\n") == 1 and name in err
+        yield (name, code, err), is_clear and "4200" not in err
 
 
 @needs_linux
-def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
+@scored("refused memory")
+def test_refused_memory_ends_in_one_line(tmp_path, tries):
     """Disable the estimate, and limit the address space."""
     np.save(tmp_path / "x.npy", np.ones((60, 200_000), np.float32))
     commands = [["decompose", "x.npy"]]
@@ -322,14 +297,10 @@ def test_refused_memory_ends_in_one_line(tmp_path, score, tries):
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + (150 << 20)\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used, used))\n"
     )
-
-    def outcomes():
-        for words in commands:
-            status, error = start(*words, "-o", "out", "-q", code=code, cwd=tmp_path)
-            is_clear = error.startswith("bgsub: error: out of memory") and error.count("\n") == 1
-            yield (words, error), status == 1 and is_clear
-
-    score("refused memory", outcomes())
+    for words in commands:
+        status, error = start(*words, "-o", "out", "-q", code=code, cwd=tmp_path)
+        is_clear = error.startswith("bgsub: error: out of memory") and error.count("\n") == 1
+        yield (words, error), status == 1 and is_clear
 
 
 @needs_pipes
@@ -383,21 +354,18 @@ def test_workers_of_a_batch_share_the_memory(little_memory, capsys, monkeypatch)
     assert invoke([*words, "--workers", "1"]) == 0
 
 
-def test_damaged_headers_of_images_are_no_errors(tries, score):
+@scored("damaged header of an image")
+def test_damaged_headers_of_images_are_no_errors(tries):
     headers = dict(large_images(30_000, 16_383))
     names = list(headers)
-
-    def outcomes():
-        for seed in range(tries(3000, 100_000)):
-            rng, name = np.random.default_rng(seed), names[seed % len(names)]
-            data = bytearray(headers[name])
-            for place in rng.integers(len(data), size=rng.integers(1, 8)):
-                data[place] = rng.integers(256)
-            data = bytes(data[: rng.integers(len(data) + 1)] if seed % 3 == 0 else data)
-            try:
-                announced_size(data), is_possible(data)
-                yield (name, seed), True
-            except Exception as error:
-                yield (name, seed, error), False
-
-    score("damaged header of an image", outcomes())
+    for seed in range(tries(3000, 100_000)):
+        rng, name = np.random.default_rng(seed), names[seed % len(names)]
+        data = bytearray(headers[name])
+        for place in rng.integers(len(data), size=rng.integers(1, 8)):
+            data[place] = rng.integers(256)
+        data = bytes(data[: rng.integers(len(data) + 1)] if seed % 3 == 0 else data)
+        try:
+            announced_size(data), is_possible(data)
+            yield (name, seed), True
+        except Exception as error:
+            yield (name, seed, error), False

@@ -1,11 +1,11 @@
 """Numbers at the limits of their types, and frames of noise, black and white: finite results, or a one-line error."""
 
-import importlib
 import warnings
 
 import numpy as np
 import pytest
-from environments import ROOT
+import soak
+from scoring import scored
 
 from bgsub import BackgroundSubtractor, RobustPCA, SubspaceTracker, synthetic
 from bgsub.errors import BgsubError, ParameterError
@@ -285,21 +285,15 @@ def test_layouts_give_identical_results(layout, matrix, street, judge):
 # -- streams
 
 
-def test_a_model_saved_after_any_hostile_frame_continues(monkeypatch, tries, score):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    soak = importlib.import_module("soak")
+@scored("a model saved after any frame of a hostile stream continues")
+def test_a_model_saved_after_any_hostile_frame_continues(monkeypatch, tries):
     monkeypatch.setattr(soak, "EVERY", 40)
     monkeypatch.setattr(soak, "LONGEST", 10)
     subtractor, other = (BackgroundSubtractor(start_frames=20) for _ in range(2))
-
-    def outcomes():
-        nonlocal other
-        for number, frame in enumerate(soak.Street((64, 48), 60).stream(tries(300, 5000))):
-            mask = subtractor.apply(frame)
-            yield number, other is not None and np.array_equal(other.apply(frame), mask)
-            try:
-                other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
-            except BgsubError:
-                other = None
-
-    score("a model saved after any frame of a hostile stream continues", outcomes())
+    for number, frame in enumerate(soak.Street((64, 48), 60).stream(tries(300, 5000))):
+        mask = subtractor.apply(frame)
+        yield number, other is not None and np.array_equal(other.apply(frame), mask)
+        try:
+            other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
+        except BgsubError:
+            other = None

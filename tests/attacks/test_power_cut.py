@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from batch_fakes import run as run_fake_batch
 from cli_inputs import make_scene
+from scoring import scored
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import BgsubError
@@ -258,7 +259,8 @@ def different(whole, found):
 
 
 @pytest.mark.parametrize(("make", "first", "short"), JOBS)
-def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeypatch, tries, score, make, first, short):
+@scored("power cut or kill of {make.__name__}")
+def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeypatch, tries, make, first, short):
     count = tries(short, 120)
     if not count:
         pytest.skip("only with --long")
@@ -268,16 +270,12 @@ def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeyp
     disk = Disk(tmp_path / "disk", tmp_path / "graves")
     with disk.watched(monkeypatch):
         run(make, inputs, disk.root / "out", first)
-
-    def outcomes():
-        for number, name, tree in worst(disk.moments, count, seed=count):
-            place = write(tree, tmp_path / f"cut{number}")
-            try:  # outputs of a decomposition are complete or absent; those of a run with --resume may be shorter
-                lost = different(whole, whole | outputs(place / "out")) if make is decomposition else []
-                lost += different(whole, run(make, inputs, place / "out", resume=True))
-            except BgsubError as error:
-                lost = str(error)
-            yield f"{name}: {lost}", not lost
-            shutil.rmtree(place)
-
-    score(f"power cut or kill of {make.__name__}", outcomes())
+    for number, name, tree in worst(disk.moments, count, seed=count):
+        place = write(tree, tmp_path / f"cut{number}")
+        try:  # outputs of a decomposition are complete or absent; those of a run with --resume may be shorter
+            lost = different(whole, whole | outputs(place / "out")) if make is decomposition else []
+            lost += different(whole, run(make, inputs, place / "out", resume=True))
+        except BgsubError as error:
+            lost = str(error)
+        yield f"{name}: {lost}", not lost
+        shutil.rmtree(place)

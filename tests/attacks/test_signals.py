@@ -16,6 +16,7 @@ import psutil
 import pytest
 from cli_inputs import make_scene
 from live_fakes import wait_until
+from scoring import scored
 from video_fakes import write_video
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see signal handlers")
@@ -111,46 +112,40 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, score, name):
+@scored("signals: {name}")
+def test_signals_at_any_moment_end_the_program(videos, tmp_path, tries, name):
     count, rng = tries({"run": 1, "scan": 3, "search": 3}.get(name, 0), 30), random.Random(name)
     if not count:
         pytest.skip("only with --long")
     span, words = COMMANDS[name]
     words = [str(videos / word) if word.endswith(".avi") else word for word in words.split()]
     words = [word.format(results=videos / "results") for word in words]
-
-    def outcomes():
-        for number in range(count):
-            pattern, folder = PATTERNS[number % len(PATTERNS)], tmp_path / str(number)
-            folder.mkdir()
-            delay = rng.random() ** 1.5 * span
-            problem = attack(words, folder, pattern, delay, rng.random() * 0.3)
-            left = [] if RESUMED & {name} else [path.name for path in folder.rglob("*.partial*")]
-            yield f"{pattern} after {delay:.2f} s: {problem}, {left}", not problem and not left
-
-    score(f"signals: {name}", outcomes())
+    for number in range(count):
+        pattern, folder = PATTERNS[number % len(PATTERNS)], tmp_path / str(number)
+        folder.mkdir()
+        delay = rng.random() ** 1.5 * span
+        problem = attack(words, folder, pattern, delay, rng.random() * 0.3)
+        left = [] if RESUMED & {name} else [path.name for path in folder.rglob("*.partial*")]
+        yield f"{pattern} after {delay:.2f} s: {problem}, {left}", not problem and not left
 
 
-def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_path, tries, score):
+@scored("signals to the group: workers start")
+def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_path, tries):
     rng = random.Random(0)
     words = ["batch", *map(str, sorted(videos.glob("*.avi"))), "-o", "out", "--workers", "2"]
     every = sum(1 << (number - 1) for number in NUMBERS.values())
+    for number in range(tries(2, 200)):
+        folder, pattern = tmp_path / str(number), ("#TI", "#H", "#I", "#T", "#T.T", "#I.T")[number % 6]
+        folder.mkdir()
+        blocked = []
 
-    def outcomes():
-        for number in range(tries(2, 200)):
-            folder, pattern = tmp_path / str(number), ("#TI", "#H", "#I", "#T", "#T.T", "#I.T")[number % 6]
-            folder.mkdir()
-            blocked = []
+        def begun(pid, blocked=blocked):
+            blocked += [int(re.search(r"SigBlk:\s*(\w+)", one)[1], 16) & every for one in starting_workers(pid)]
+            return blocked
 
-            def begun(pid, blocked=blocked):
-                blocked += [int(re.search(r"SigBlk:\s*(\w+)", one)[1], 16) & every for one in starting_workers(pid)]
-                return blocked
-
-            delay = rng.random() ** 2 * 4
-            problem = attack(words, folder, pattern, delay, rng.random() * 0.3, begun, ANSWER)
-            yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == every
-
-    score("signals to the group: workers start", outcomes())
+        delay = rng.random() ** 2 * 4
+        problem = attack(words, folder, pattern, delay, rng.random() * 0.3, begun, ANSWER)
+        yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == every
 
 
 def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):

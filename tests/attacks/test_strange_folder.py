@@ -14,6 +14,7 @@ import click
 import numpy as np
 import pytest
 from batch_fakes import FakeWorkers, run
+from scoring import scored
 from video_fakes import content, write_images, write_video
 
 from bgsub.cli import invoke, program
@@ -72,20 +73,17 @@ def folder(tmp_path, monkeypatch):
     return here
 
 
-def test_dangerous_settings_of_a_folder_are_refused_in_one_line(folder, capsys, tries, score):
+@scored("dangerous settings in the current folder")
+def test_dangerous_settings_of_a_folder_are_refused_in_one_line(folder, capsys, tries):
     away = folder.parent / "away"
-
-    def outcomes():
-        for number, (command, key, value) in enumerate(dangerous_settings()):
-            for table in tries(([f"[{command}]\n", ""][number % 2],), (f"[{command}]\n", "")):
-                text = f"{table}{key} = {value.format(away=away)}\n"
-                Path("bgsub.toml").write_text(text)
-                code = invoke([command, *ARGUMENTS.get(command, ["gone.avi", "-o", "out"])])
-                out, err = capsys.readouterr()
-                is_clear = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "--config bgsub.toml" in err
-                yield text, (code, out, err.count("\n"), is_clear, list(away.iterdir())) == (2, "", 1, True, [])
-
-    score("dangerous settings in the current folder", outcomes())
+    for number, (command, key, value) in enumerate(dangerous_settings()):
+        for table in tries(([f"[{command}]\n", ""][number % 2],), (f"[{command}]\n", "")):
+            text = f"{table}{key} = {value.format(away=away)}\n"
+            Path("bgsub.toml").write_text(text)
+            code = invoke([command, *ARGUMENTS.get(command, ["gone.avi", "-o", "out"])])
+            out, err = capsys.readouterr()
+            is_clear = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "--config bgsub.toml" in err
+            yield text, (code, out, err.count("\n"), is_clear, list(away.iterdir())) == (2, "", 1, True, [])
 
 
 @pytest.mark.parametrize("text", PERMITTED)
@@ -136,31 +134,28 @@ LINKED = {  # the link, its kind of job and the options
 
 
 @pytest.mark.parametrize("kind", ["outside", "upwards", "inside", "another user"])
-def test_folders_that_are_links_stay_inside_the_results(folder, score, kind):
+@scored("links in place of folders, {kind}")
+def test_folders_that_are_links_stay_inside_the_results(folder, kind):
     if kind == "another user" and (not hasattr(os, "geteuid") or os.geteuid()):
         pytest.skip("only root can give folders away")
     source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
-
-    def outcomes():
-        for name, options in LINKED.items():
-            link, real = Path("out", name), Path("out/real")
-            link.parent.mkdir(parents=True)
-            real.mkdir()
-            away = {"outside": folder.parent / "away", "upwards": Path("sub")}.get(kind, real)
-            link.symlink_to(away.absolute() if kind == "outside" else os.path.relpath(away, link.parent))
-            if kind == "another user":
-                os.chown(real, 65534, 65534)
-            job = Job(str(source), Path("out"), **{"save": ("mask.npz",), "overwrite": True, **options})
-            error = None
-            try:
-                run_job(job)
-            except SinkError as refusal:
-                error = str(refusal)
-            is_refused = error is not None and "is a symbolic link" in error and "\n" not in error
-            yield (name, error), error is None if kind == "inside" else is_refused and not any(away.iterdir())
-            shutil.rmtree("out")
-
-    score(f"links in place of folders, {kind}", outcomes())
+    for name, options in LINKED.items():
+        link, real = Path("out", name), Path("out/real")
+        link.parent.mkdir(parents=True)
+        real.mkdir()
+        away = {"outside": folder.parent / "away", "upwards": Path("sub")}.get(kind, real)
+        link.symlink_to(away.absolute() if kind == "outside" else os.path.relpath(away, link.parent))
+        if kind == "another user":
+            os.chown(real, 65534, 65534)
+        job = Job(str(source), Path("out"), **{"save": ("mask.npz",), "overwrite": True, **options})
+        error = None
+        try:
+            run_job(job)
+        except SinkError as refusal:
+            error = str(refusal)
+        is_refused = error is not None and "is a symbolic link" in error and "\n" not in error
+        yield (name, error), error is None if kind == "inside" else is_refused and not any(away.iterdir())
+        shutil.rmtree("out")
 
 
 def test_an_attempt_of_a_batch_that_is_a_link_is_not_continued(folder):

@@ -7,6 +7,7 @@ import sys
 import pytest
 from cli_inputs import make_scene
 from live_fakes import wait_until
+from scoring import scored
 from video_fakes import content, streamed, write_video
 
 from bgsub.jobs.job import Job
@@ -54,33 +55,28 @@ def is_refused(process):
     return process.returncode == 2 and error.count("\n") == 1 and any(reason in error for reason in reasons)
 
 
-def test_one_of_two_simultaneous_runs_is_refused(scenes, tmp_path, tries, score):
-    def outcomes():
-        for number in range(tries(1, 12)):
-            processes = [start(path, tmp_path / str(number)) for path, _, _ in scenes]
-            refused = [is_refused(process) for process in processes]
-            winner = refused.index(False)
-            is_whole = processes[winner].returncode == 0 and content(tmp_path / str(number)) == scenes[winner][2]
-            yield refused, sum(refused) == 1 and is_whole
-
-    score("two runs into one folder, started together", outcomes())
+@scored("two runs into one folder, started together")
+def test_one_of_two_simultaneous_runs_is_refused(scenes, tmp_path, tries):
+    for number in range(tries(1, 12)):
+        processes = [start(path, tmp_path / str(number)) for path, _, _ in scenes]
+        refused = [is_refused(process) for process in processes]
+        winner = refused.index(False)
+        is_whole = processes[winner].returncode == 0 and content(tmp_path / str(number)) == scenes[winner][2]
+        yield refused, sum(refused) == 1 and is_whole
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_runs_into_the_folder_of_an_active_run_are_refused(scenes, tmp_path, tries, score):
+@scored("a run into the folder of an active run, with --overwrite, with --resume, after a kill")
+def test_runs_into_the_folder_of_an_active_run_are_refused(scenes, tmp_path, tries):
     """Also with --overwrite: unfinished outputs cannot be replaced; those of a killed run can."""
-
-    def outcomes():
-        for number in range(tries(1, 12)):
-            output = tmp_path / str(number)
-            (_, video, _), (other, _, whole) = scenes
-            first = start_endless(video, output)
-            refused = [is_refused(start(other, output, option)) for option in ("--resume", "--overwrite")]
-            first.kill()
-            first.communicate(timeout=120)
-            process = start(other, output, "--overwrite")
-            process.communicate(timeout=120)
-            found = {name: data for name, data in content(output).items() if ".partial" not in name}
-            yield refused, all(refused) and process.returncode == 0 and found == whole
-
-    score("a run into the folder of an active run, with --overwrite, with --resume, after a kill", outcomes())
+    for number in range(tries(1, 12)):
+        output = tmp_path / str(number)
+        (_, video, _), (other, _, whole) = scenes
+        first = start_endless(video, output)
+        refused = [is_refused(start(other, output, option)) for option in ("--resume", "--overwrite")]
+        first.kill()
+        first.communicate(timeout=120)
+        process = start(other, output, "--overwrite")
+        process.communicate(timeout=120)
+        found = {name: data for name, data in content(output).items() if ".partial" not in name}
+        yield refused, all(refused) and process.returncode == 0 and found == whole

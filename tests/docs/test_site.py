@@ -11,8 +11,6 @@ import pytest
 from filelock import FileLock
 from pages import DOCS, PAGES, ROOT
 
-from bgsub.cli import program
-
 pytest.importorskip("sphinx")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -57,26 +55,6 @@ def test_every_page_is_built_and_its_links_work(site):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
                 target = link or page.name
                 assert not anchor or target not in ids or anchor in ids[target], f"{page.name}: {link}#{anchor}"
-
-
-def test_every_option_is_documented(site):
-    sections = dict(
-        re.findall(
-            r'<section id="(bgsub-[\w-]+)">(.*?)(?=<section id="bgsub-|</article>)',
-            text_of(site / "options.html"),
-            re.DOTALL,
-        )
-    )
-    for name, command in program.commands.items():
-        section = re.sub(r"<[^>]+>", "", sections[f"bgsub-{name}"])
-        for option in command.params:
-            is_shared = option.name in {"quiet", "verbose", "log", "progress"}  # listed once, under bgsub
-            if option.param_type_name == "option" and not (option.hidden or is_shared):
-                assert max(option.opts, key=len) in section, f"{name}: {option.opts}"
-    assert "cmdoption-bgsub-run-save" in ids_of(site / "options.html")
-    assert "<code" in sections["bgsub-run"]
-    for word in ("BGSUB_RUN_SAVE", "[run]", "BGSUB_THRESHOLD", "[method]"):
-        assert word in re.sub(r"<[^>]+>", "", sections["bgsub-run"])
 
 
 def test_every_public_name_is_documented(site):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -24,7 +23,6 @@ from bgsub.evaluation import (
     evaluate,
     find_sequences,
     make_method,
-    score_results,
 )
 from bgsub.evaluation.methods import LIBRARY_METHODS
 from bgsub.synthetic import scene
@@ -120,16 +118,6 @@ def test_frames_refused_by_opencv(sequences):
         evaluate(sequences[0], Refusing(), name="lsbp")
 
 
-def test_roi_file_names(tmp_path, make_sequence):
-    folder = make_sequence(tmp_path / "roi")
-    inside = np.zeros((12, 16), np.uint8)
-    inside[:, 8:] = 255
-    cv2.imwrite(str(folder / "roi.png"), inside)
-    assert np.array_equal(Sequence(folder).roi, inside > 0)
-    cv2.imwrite(str(folder / "ROI.bmp"), 255 - inside)
-    assert np.array_equal(Sequence(folder).roi, inside == 0)
-
-
 LENGTH, FIRST, LAST = 12, 4, 9
 
 
@@ -157,27 +145,6 @@ def test_only_frames_in_the_temporal_roi_are_scored(folder, left_half):
     assert score.method == "LeftHalf"
     assert score.sequence == folder.name
     assert 0 < score.milliseconds < 1000
-
-
-def test_stored_masks_score_like_their_method(folder, left_half):
-    results = folder / "results"
-    results.mkdir()
-
-    def write(number, frame, mask, truth):
-        assert (truth is not None) == (FIRST <= number <= LAST)
-        assert frame.shape == (*mask.shape, 3)
-        cv2.imwrite(str(results / f"bin{number:06d}.png"), mask)
-
-    live = evaluate(Sequence(folder), left_half(), on_frame=write)
-    stored = score_results(Sequence(folder), results)
-    assert stored.confusion == live.confusion
-    assert stored.method == "results"
-    assert math.isnan(stored.milliseconds)
-    (results / f"bin{LAST:06d}.png").unlink()
-    with pytest.raises(SourceError, match=r"no mask for frame 9 \(bin000009\.png\)"):
-        score_results(Sequence(folder), results)
-    with pytest.raises(SourceError, match="does not exist"):
-        score_results(Sequence(folder), folder / "nowhere")
 
 
 def test_mask_of_another_size_is_refused(folder, left_half):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import threading
 import time
@@ -25,6 +26,17 @@ def wait_until(condition: Callable[[], object], timeout: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.005)
+
+
+def request(port: int, path: str, method: str = "GET", body: object = None, fields: dict[str, str] | None = None):
+    """Return status, header fields and body of the answer of a page."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body, fields or {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -8,11 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from live_fakes import beside, free_port, taken_port, wait_until
+from live_fakes import beside, free_port, wait_until
 from serve_camera import LoopbackCamera, age, read_stamp
 from video_fakes import make_frames, wait_first
 
-from bgsub.errors import SourceError
 from bgsub.live.viewer import encode_part
 from bgsub.video import CameraSource
 
@@ -29,15 +28,6 @@ def camera():
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     wait_first(monkeypatch, 0.05)
-
-
-@pytest.fixture
-def read(camera):
-    """A source of the camera and its iterator, after the first frame."""
-    with CameraSource(camera.address, read_timeout=1) as source:
-        frames = iter(source)
-        next(frames)
-        yield source, frames
 
 
 def test_frames_arrive_in_order(camera):
@@ -83,28 +73,6 @@ def test_bad_pictures_are_skipped_and_counted(monkeypatch, caplog, kind):
     assert 1 <= sum("cannot be read; skipped" in message for message in caplog.messages) <= 3
 
 
-def test_reconnect_after_a_dropped_connection(camera, caplog):
-    got = []
-    with CameraSource(camera.address) as source:
-        for frame in source:
-            got.append(read_stamp(frame.image)[0])
-            if len(got) in (5, 10):
-                camera.cut()
-            if source.reconnections == 2 and len(got) > 15:
-                break
-    assert got == sorted(set(got))
-    assert len(caplog.messages) == 4
-    assert "lost: it sends no more frames; trying again in 0.05 s (attempt 1)" in caplog.messages[0]
-    assert f"stream '{camera.address}' is back after 0." in caplog.messages[1]
-
-
-def test_reconnect_after_a_stall(camera, caplog, read):
-    source, frames = read
-    camera.stall(1.5)
-    assert any(source.reconnections for _ in frames)
-    assert "lost: no frame for 1" in caplog.messages[0]
-
-
 def test_lost_camera_ends_the_iteration_and_messages_hide_the_password(camera, caplog):
     address = camera.address.replace("//", "//me:secret@") + "?pwd=secret"
     with caplog.at_level(logging.DEBUG, "bgsub"), CameraSource(address, reconnect=0.2) as source:
@@ -115,16 +83,6 @@ def test_lost_camera_ends_the_iteration_and_messages_hide_the_password(camera, c
         assert len(list(frames)) < 50
     assert " ended after " in caplog.messages[-1]
     assert "secret" not in caplog.text + source.name
-
-
-def test_missing_camera_is_refused_at_once_or_after_some_time():
-    with taken_port(listening=False) as (_, port):
-        with pytest.raises(SourceError, match=r"^stream 'http://127.0.0.1:\d+/' cannot be opened: no answer"):
-            CameraSource(f"http://me:secret@127.0.0.1:{port}/")
-        begin = time.monotonic()
-        with pytest.raises(SourceError, match="no answer, no access"):
-            CameraSource(f"http://127.0.0.1:{port}/", reconnect=0.3)
-    assert 0.3 <= time.monotonic() - begin < 10
 
 
 def test_wait_for_a_missing_camera(caplog):

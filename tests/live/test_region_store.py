@@ -77,15 +77,19 @@ def test_invalid_regions_change_nothing(store, saved, texts, message):
 def test_regions_outside_the_frames_are_refused(store, saved):
     numbers = SimpleNamespace(as_dict=lambda: {"width": 48, "height": 32})
     camera = SimpleNamespace(controls=SimpleNamespace(statistics=numbers, notice=""))
-    for region, refused in (("far=40,40,5,5", True), ("far=40,0,5,5", False)):
-        body = json.dumps({"regions": {**EMPTY, "roi": [region]}}).encode()
-        if refused:
-            with pytest.raises(ParameterError, match=r"roi: region 'far' .* 48x32: it lies outside of the frame"):
-                run_command(body, [camera], store)
-            assert (saved, camera.controls.notice) == ([], "")
-        else:
-            run_command(body, [camera], store)
-            assert saved == [{"roi": (region,), "ignore": (), "privacy": ()}]
+
+    def send(region, **more):
+        run_command(json.dumps({"regions": {**EMPTY, "roi": [region]}, **more}).encode(), [camera], store)
+
+    with pytest.raises(ParameterError, match=r"roi: region 'far' .* 48x32: it lies outside of the frame"):
+        send("far=40,40,5,5")
+    for more in ({"paused": True}, {"camera": 0}):
+        with pytest.raises(ParameterError):
+            send("near=40,0,5,5", **more)
+    assert (saved, camera.controls.notice) == ([], "")
+    send("near=40,0,5,5")
+    assert saved == [{"roi": ("near=40,0,5,5",), "ignore": (), "privacy": ()}]
+    assert "bgsub.toml" in camera.controls.notice
 
 
 def test_ignored_regions_that_leave_nothing_are_refused(store, saved):

@@ -11,12 +11,12 @@ from video_fakes import make_frames, separate
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
-from bgsub.live.viewer import Viewer, statistics_words
+from bgsub.live.viewer import Viewer
 from bgsub.live.window import WindowSink
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import Progress
 from bgsub.video import Frame
-from bgsub.video.views import VIEWS, add_bar, text_scale, to_bgr8
+from bgsub.video.views import VIEWS, to_bgr8
 
 IMAGE, NEXT = make_frames(2, 240, 320)
 LATE = Frame(1, "000002", None, NEXT)
@@ -64,15 +64,6 @@ def test_all_frame_formats(dtype, channels):
         for longest in (None, 20):
             made = picture(separation, view, longest_side=longest)
             assert (made.ndim, made.shape[2], made.dtype) == (3, 3, np.uint8)
-
-
-def test_statistics_bar_has_constant_height():
-    names = ("latency_ms", "frames_per_second", "dropped", "foreground", "phase", "event")
-    numbers = dict(zip(names, (None, 1.0, 0, 0.0, "start", None), strict=True))
-    large = dict(zip(names, (12345.0, 123.4, 99999, 1.0, "tracking", "light-change"), strict=True))
-    bars = [add_bar(IMAGE, statistics_words(words), text_scale(IMAGE)) for words in (numbers, large)]
-    assert bars[0].shape == bars[1].shape
-    assert [statistics_words(words)[1] for words in (large, numbers)] == ["delay 12345 ms", "delay     - ms"]
 
 
 def outlined(picture, tiles):

@@ -1,18 +1,17 @@
-"""The window on a virtual screen (Xvfb): picture, keys, close button."""
+"""The window on a virtual screen (Xvfb): picture and keys."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from live_fakes import SQUARE, wait_until
+from cli_inputs import make_scene
+from live_fakes import wait_until
+from video_fakes import write_video
 
 from bgsub._opencv import cv2
 
@@ -20,110 +19,63 @@ MISSING = [tool for tool in ("Xvfb", "xdotool", "import") if shutil.which(tool) 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def screen():
-    """The environment of a program on a virtual screen."""
+    """Return a function that runs a tool on a virtual screen and returns its output; its variables are `screen.env`."""
     command = ["Xvfb", "-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-noreset"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         number = server.stdout.readline().decode().strip()
         if not number:
             pytest.skip("Xvfb does not start")
-        python_path = os.pathsep.join(str(Path(__file__).parents[1] / name) for name in ("live", "video"))
-        yield {**os.environ, "DISPLAY": f":{number}", "PYTHONSAFEPATH": "", "PYTHONPATH": python_path}
+
+        def run(*words):
+            return subprocess.run(words, env=run.env, capture_output=True, check=False).stdout
+
+        run.env = {**os.environ, "DISPLAY": f":{number}"}
+        yield run
         server.terminate()
 
 
-class Program:
-    """The program in a window, its state, and means to use it."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self.folder, self.environment = folder, environment
-        self._out = folder / "out"
-        with self._out.open("w") as out, (folder / "errors").open("w") as errors:
-            command = [sys.executable, str(Path(__file__).with_name("window_program.py")), str(folder)]
-            self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=errors)
-
-    def xdotool(self, *words: object) -> str:
-        command = ["xdotool", *map(str, words)]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False).stdout.strip()
-
-    @property
-    def window(self) -> str:
-        return next(iter(self.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1:]), "")
-
-    @property
-    def state(self) -> dict:
-        lines = self._out.read_text().splitlines()
-        return json.loads(lines[-1]) if lines else {}
-
-    def press(self, key: str, **state: object) -> None:
-        """Press a key and wait for a state."""
-        self.xdotool("key", key)
-        wait_until(lambda: state.items() <= self.state.items())
-
-    def is_painted(self, timeout: float) -> bool:
-        end = time.monotonic() + timeout
-        while not self.screenshot().any():
-            if time.monotonic() > end:
-                return False
-        return True
-
-    def screenshot(self) -> np.ndarray:
-        command = ["import", "-window", "root", "png:-"]
-        png = subprocess.run(command, env=self.environment, capture_output=True, check=True).stdout
-        return cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
-
-    @property
-    def squares(self) -> int:
-        """Number of regions on the screen that have the colour of the square."""
-        near = (np.abs(self.screenshot().astype(int) - SQUARE).max(axis=2) < 12).astype(np.uint8)
-        areas = cv2.connectedComponentsWithStats(near)[2][1:, cv2.CC_STAT_AREA]
-        return int(np.count_nonzero(areas > 1000))
-
-
 @pytest.fixture
-def program(tmp_path, screen):
-    program = Program(tmp_path, screen)
-    try:
-        wait_until(lambda: program.window or program.process.poll())
-        assert program.process.poll() is None, (tmp_path / "errors").read_text()
-        window = program.window
-        # Without a window manager, Qt may miss on a busy machine that its window is visible, and paint nothing.
-        for _ in range(5):
-            if program.is_painted(5.0):
-                break
-            program.xdotool("windowunmap", "--sync", window, "windowmap", "--sync", window)
-        program.xdotool("windowfocus", "--sync", window)
-        wait_until(lambda: program.state)
-        yield program
-    finally:
-        program.process.kill()
-        program.process.wait()
+def window(screen, tmp_path):
+    """Start a live run of a video; return its process when its window has a picture and the keys."""
+    video = write_video(tmp_path / "a.avi", np.tile(make_scene(100), (20, 1, 1, 1)))
+    command = [sys.executable, "-m", "bgsub", "live", video, "--quiet", "--start-frames", "10"]
+
+    def find():
+        return next(iter(screen("xdotool", "search", "--onlyvisible", "--name", "bgsub").split()), None)
+
+    def is_painted():
+        png = screen("import", "-window", "root", "png:-")
+        return cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR).any()
+
+    with subprocess.Popen(command, env=screen.env, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        try:
+            wait_until(lambda: find() or process.poll() is not None)
+            assert process.poll() is None, process.stderr.read()
+            # Without a window manager, Qt may miss on a busy machine that its window is visible, and paint nothing.
+            for _ in range(5):
+                if is_painted():
+                    break
+                screen("xdotool", "windowunmap", "--sync", find(), "windowmap", "--sync", find(), "sleep", "5")
+            screen("xdotool", "windowfocus", "--sync", find())
+            yield process
+        finally:
+            process.kill()
 
 
-def test_keys_of_the_window(program):
-    wait_until(lambda: program.squares == 2)  # input and foreground of the panel
-    bright = program.screenshot().mean()
-    program.press("h", show_help=True)
-    wait_until(lambda: program.screenshot().mean() < bright - 0.3)  # the box of the help is dark
-    program.press("h", show_help=False)
-    program.press("5", view="contours")
-    wait_until(lambda: program.squares == 1)
-    program.press("v", view="foreground")
-    program.press("f", frozen=True)
-    program.press("plus", threshold=0.09)
-    program.press("minus", threshold=0.08)
-    program.press("less", min_area=0.0001)
+def test_keys_of_the_window(screen, window, tmp_path):
+    def press(*keys):
+        for key in keys:  # OpenCV keeps only the last key between two frames
+            screen("xdotool", "key", key, "sleep", "0.5")
 
-    program.press("p", paused=True)
-    program.xdotool("key", "s")
-    wait_until(lambda: "snapshot" in program.state["notice"])
-    views = sorted(path.stem.split("-")[-1] for path in program.folder.glob("snapshot-*.png"))
-    assert views == ["background", "foreground", "mask"]
-    program.press("space", paused=False)
+    def check(key, view):
+        wait_until(lambda: press(key, "s") or list(tmp_path.glob(f"snapshot-*-{view}.png")))
 
-    (program.folder / "silent").touch()  # the keys work without new frames
-    program.press("1", view="panel")
-    program.press("Escape", quitting=True)
-    assert program.process.wait(20) == 0
-    assert (program.folder / "errors").read_text() == ""
+    check("s", "background")
+    check("5", "contours")
+    press("p")
+    check("6", "foreground")  # the keys work without new frames
+    press("Escape")
+    assert window.wait(20) == 0
+    assert window.stderr.read() == b""

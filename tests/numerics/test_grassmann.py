@@ -49,16 +49,6 @@ def assert_orthonormal(U, atol=1e-12):
     np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=atol)
 
 
-@given(tangents())
-@examples
-def test_projection_is_idempotent_and_tangent(drawn):
-    U, _, _ = drawn
-    Z = np.random.default_rng(0).standard_normal(U.shape)
-    B = project(U, Z)
-    np.testing.assert_allclose(U.T @ B, 0, atol=1e-12)
-    np.testing.assert_allclose(project(U, B), B, atol=1e-12)
-
-
 @given(tangents(), steps)
 @examples
 def test_retraction_is_the_q_factor_of_the_whole_matrix(drawn, t):

@@ -59,17 +59,6 @@ def answer(process):
 
 
 @pytest.mark.slow
-def test_two_processes_share_one_cache_and_replace_empty_files(start, tmp_path):
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    both = [start(**environment) for _ in range(2)]
-    assert [answer(process)[0] for process in both] == ["42", "42"]
-    for ending in ("nbi", "nbc"):
-        for damaged in (tmp_path / "cache").rglob(f"*.{ending}"):
-            damaged.write_bytes(b"")
-        assert answer(start(**environment)) == ["42", "0", "1"]
-
-
-@pytest.mark.slow
 def test_the_cache_of_a_read_only_package_is_in_the_home_folder_if_possible(start, tmp_path):
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home")}
     (tmp_path / "file").write_text("")

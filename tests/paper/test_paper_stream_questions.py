@@ -61,16 +61,6 @@ def results(tmp_path_factory):
     return folder
 
 
-def test_reruns_bgsub_only(results):
-    before = rows_of(results / "streams.csv")
-    assert run(results, "--questions", "b,f", "--methods", OURS, "--again", OURS).exit_code == 0
-    after = rows_of(results / "streams.csv")
-    assert [row for row in after if row["method"] != OURS] == [row for row in before if row["method"] != OURS]
-    times = [[row["seconds"] for row in rows if row["method"] == OURS] for rows in (before, after)]
-    assert len(times[0]) == len(times[1])
-    assert times[0] != times[1]
-
-
 @pytest.mark.parametrize(("end", "code"), [(1e-9, 0), (2.0, 1)])
 def test_check_fails_if_a_limit_is_missed(results, tmp_path, end, code):
     table = grid.Table(tmp_path / "streams.csv", {"experiment": "streams"}, stream_questions.KEYS, VALUES)

@@ -5,10 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 from baselines import Grasta, Grouse, IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels, grasta
-from baselines.norst import projected_sensing
 from baselines.orpca import project
 from paper_kit import error, follow_rotation, largest_sine
-from scipy.optimize import linprog
 
 from bgsub.errors import ParameterError
 from bgsub.synthetic import low_rank_plus_sparse
@@ -72,13 +70,6 @@ def test_follows_a_rotating_subspace(rng, planted, make, outliers, observed_shar
     follow_rotation(make(3, 100, seed=1), rng, planted, arguments)
 
 
-def least_l1(U, x, weights):
-    """Return the least weighted l1 norm of x - U w."""
-    constraints = np.hstack([U, np.eye(100), -np.eye(100)])
-    bounds = [(None, None)] * 3 + [(0, None)] * 200
-    return linprog(np.r_[np.zeros(3), weights, weights], A_eq=constraints, b_eq=x, bounds=bounds).fun
-
-
 @pytest.mark.parametrize(("shape", "observed_share"), [((90, 200), 1.0), ((200, 160), 1.0), ((90, 300), 0.6)])
 def test_passes_of_grasta_recover_both_parts(shape, observed_share):
     X, L, S, observed = low_rank_plus_sparse(*shape, 3, 0.1, seed=1, observed_share=observed_share)
@@ -109,15 +100,6 @@ class TestNorst:
             assert tracker.resting
         assert max(errors) < bound
         np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
-
-    def test_projected_sensing_is_the_linear_programme(self, rng, planted):
-        """With bound 0: the least l1 norm of x - U w, entries without weight apart."""
-        x, weights = column(rng, planted, 0.2), (rng.random(100) < 0.7).astype(float)
-        x += 0.1 * rng.standard_normal(100)
-        s = projected_sensing(planted, x, weights, 0.0, tolerance=1e-12)
-        assert weights @ np.abs(s) == pytest.approx(least_l1(planted, x, weights), rel=1e-5)
-        rest = x - s
-        np.testing.assert_allclose(planted @ (planted.T @ rest), rest, atol=1e-4)
 
 
 class TestOnlineRobustPCA:

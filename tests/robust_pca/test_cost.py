@@ -11,9 +11,8 @@ from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
 from bgsub.robust_pca.conjugate_gradient import ConjugateGradients, Problem
 from bgsub.robust_pca.cost import FactorProblem, RobustCost
-from bgsub.robust_pca.irls import refine, refit_rows, reweighted, robust_coefficients
-from bgsub.robust_pca.noise import NoiseFloor, ResidualScale
-from bgsub.robust_pca.svd import truncated_svd
+from bgsub.robust_pca.irls import refit_rows, reweighted, robust_coefficients
+from bgsub.robust_pca.noise import ResidualScale
 
 
 @given(m=st.integers(1, 30), n=st.integers(1, 20), seed=st.integers(0, 999), masked=st.booleans())
@@ -55,12 +54,6 @@ def test_large_and_small_mu_lose_no_digits(dtype, mu, size, rounding):
     r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
     assert value == pytest.approx(np.sum(mu / 2 * np.log1p(r**2 / mu)), rel=rounding)
     np.testing.assert_allclose(fit.influence, fit.surrogate.influence(r), atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-def test_overflowing_cost_is_infinite():
-    X, mask, U, Y = some(12, 8, 0)
-    assert RobustCost(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
@@ -126,43 +119,6 @@ def test_step_that_leaves_the_domain_is_shortened(step_length):
     assert search.step_length < 2.5
 
 
-@pytest.mark.parametrize("probing", [True, False])
-def test_objective_falls(probing):
-    problem = Quadratic(np.array([1.0, 0.5, 0.1, 0.01]), np.ones(4))
-    search = ConjugateGradients(problem, probing=probing)
-    values = [problem.evaluate(problem.point)]
-    for _ in range(150):
-        new = search.step(values[-1])
-        if new is None or new < 1e-20:
-            break
-        assert new < values[-1]
-        values.append(new)
-    assert values[-1] < 1e-6 * values[0]
-
-
-@given(m=st.integers(4, 20), n=st.integers(1, 9), seed=st.integers(0, 999))
-@settings(max_examples=12, deadline=None)
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_reweighting_never_raises_the_cost(surrogate, m, n, seed):
-    X, mask, U, Y = some(m, n, seed)
-    cost = Surrogate(surrogate, 0.2)
-    fit = RobustCost(X, mask, cost)
-    values = []
-    for _ in range(4):
-        values.append(fit.evaluate(U, Y))
-        Y = reweighted(X, mask, np.ascontiguousarray(Y.T), U, cost).T
-    assert np.all(np.diff(values) <= 1e-9 * values[0])
-    assert values[-1] < values[0]
-
-
-def test_reweighting_without_a_cost_is_least_squares(monkeypatch):
-    X, mask, U, _ = some(20, 9, 3)
-    expected = [np.linalg.lstsq(U[known], x[known], rcond=None)[0] for x, known in zip(X, mask, strict=True)]
-    for size in (1 << 19, 40):
-        monkeypatch.setattr("bgsub.robust_pca.irls._BLOCK", size)
-        np.testing.assert_allclose(reweighted(X, mask, np.zeros((9, 3)), U, None), expected, atol=1e-10)
-
-
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_coefficients_ignore_outliers_and_other_samples(surrogate):
     _, _, U, Y = some(60, 12, 5)
@@ -189,28 +145,6 @@ def test_refit_replaces_a_wrong_row(row):
     np.testing.assert_allclose(found, true, atol=1e-6)
 
 
-@pytest.mark.parametrize("unit", [2.0**-10, 2.0**10])
-def test_unit_of_the_samples_has_no_effect_on_refinement(unit):
-    X, mask, B, Y = some(30, 20, 2)
-    A, B = refine(X, mask, Y.T, B, Surrogate("log", 0.1))
-    X, mask, other, Y = some(30, 20, 2)
-    C, D = refine(unit * X, mask, unit * Y.T, other, Surrogate("log", 0.1 * unit**2))
-    np.testing.assert_allclose(C @ D.T / unit, A @ B.T, atol=1e-10)
-
-
-@pytest.mark.parametrize(("fall", "is_found"), [(0.8, True), (0.5, False)])  # too fast to see that it no longer falls
-def test_noise_floor_is_where_the_residual_no_longer_falls(fall, is_found):
-    floor, mus = NoiseFloor(), fall ** np.arange(40)
-    residuals = np.maximum(0.1, 0.3 * np.sqrt(mus))
-    reached = [floor.reached(mu, r, np.full(1, mu), True) for mu, r in zip(mus, residuals, strict=True)]
-    assert floor.mu == floor.point == mus[mus <= (2.4 * 0.1) ** 2][0]
-    assert any(reached) == is_found
-    if is_found:
-        first = reached.index(True)
-        decade = np.flatnonzero(mus >= 10 * mus[first])[-1]
-        assert residuals[decade] < 0.1 / 0.65 < residuals[decade - 1]
-
-
 def scale_of(X, rank=0, observed=None):
     observed = np.ones(X.shape, bool) if observed is None else observed
     return ResidualScale(X, observed, rank, np.random.default_rng(0))
@@ -232,26 +166,15 @@ def test_scale_of_noise_under_outliers(shape, factor):
     assert scale / factor == pytest.approx(1, rel=0.15)
 
 
-def test_scale_counts_the_degrees_of_freedom():
-    X = np.random.default_rng(9).standard_normal((50, 50))
-    U, Y = truncated_svd(X, 20)
-    raw, corrected = (scale_of(X, k) for k in (0, 20))
-    spread = np.sqrt(1 - 20 * 80 / 2500)
-    assert raw.of_residual(Y.T, U) == pytest.approx(spread * corrected.of_residual(Y.T, U))
-    assert corrected.of_residual(Y.T, U) == pytest.approx(1, rel=0.3)
-
-
 def test_scale_of_a_single_observed_entry():
     observed = np.zeros((500, 500), bool)
     observed[3, 4] = True
     assert scale_of(np.full((500, 500), -5.0), observed=observed).of_data() == pytest.approx(5 / 0.3186, rel=1e-3)
 
 
-def test_scale_skips_rows_and_columns_of_zeros():
-    X = np.random.default_rng(1).standard_normal((60, 80))
-    framed = np.zeros((300, 400))
-    framed[100:160, 200:280] = X
-    inner, outer = scale_of(X, 1), scale_of(framed, 1)
-    assert outer.of_data() == inner.of_data()
-    A, B = np.zeros((300, 1)), np.zeros((400, 1))
-    assert outer.of_residual(A, B) == inner.of_residual(A[:60], B[:80])
+def test_reweighting_without_a_cost_is_least_squares(monkeypatch):
+    X, mask, U, _ = some(20, 9, 3)
+    expected = [np.linalg.lstsq(U[known], x[known], rcond=None)[0] for x, known in zip(X, mask, strict=True)]
+    for size in (1 << 19, 40):
+        monkeypatch.setattr("bgsub.robust_pca.irls._BLOCK", size)
+        np.testing.assert_allclose(reweighted(X, mask, np.zeros((9, 3)), U, None), expected, atol=1e-10)

@@ -5,10 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 from rpca_planted import RANK, SURROGATES, error, needs_compiler, planted
-from scipy import optimize, stats
 
 from bgsub import RobustPCA
-from bgsub.robust_pca.fitted import log_likelihood
 from bgsub.robust_pca.samples import Standardisation
 
 
@@ -46,22 +44,6 @@ def test_huge_entries_in_an_elongated_matrix(shape, axis, size):
 def noisy(sigma, share=0.1, shape=(120, 80), rank=RANK):
     X, _, _ = planted(shape=shape, share=share, rank=rank)
     return X + sigma * np.random.default_rng(3).standard_normal(X.shape)
-
-
-def test_likelihood_is_that_of_the_best_scale():
-    rng = np.random.default_rng(0)
-    residual = np.where(rng.random(2000) < 0.3, rng.uniform(-9, 9, 2000), 0.02 * rng.standard_normal(2000))
-
-    def loss(log_scale):
-        return -stats.cauchy.logpdf(residual, scale=np.exp(log_scale)).mean()
-
-    best = optimize.minimize_scalar(loss, bounds=(-10, 3), method="bounded")
-    assert log_likelihood(residual, 1e-9) == pytest.approx(-best.fun, abs=1e-6)
-    assert np.exp(best.x) < 0.05
-    assert log_likelihood(residual, 0.1) == log_likelihood(np.where(np.abs(residual) < 0.1, 0.1, residual), 1e-9)
-    assert np.isfinite(log_likelihood(np.zeros(3), float(np.finfo(np.float32).tiny)))
-    flat = log_likelihood(np.repeat([0.0, 1e6], 9), 1e-3)  # all scales between 1e-3 and 1e6 are almost as good
-    assert flat == pytest.approx(-np.log(np.pi * 1e6), abs=0.01)
 
 
 @needs_compiler
@@ -149,15 +131,8 @@ def test_medians_and_deviations():
     known = ~np.isnan(X)
     found = Standardisation.of(np.nan_to_num(X), known, True, True)
     np.testing.assert_allclose(found.location, [2.5, 5, 4, 0])
-    mads = 1.4826022 * np.array([1, 2])  # of the first and the third; the others have none and get the one between
-    np.testing.assert_allclose(found.scale, [mads[0], mads.mean(), mads[1], mads.mean()])
-    standard = found.standard(np.nan_to_num(X), known)
-    assert not standard[~known].any()
-    np.testing.assert_allclose(found.restore(standard.copy())[known], X[known])
-    assert Standardisation.of(np.nan_to_num(X), known, False, False).is_identity
-    none = Standardisation(np.zeros(4), np.ones(4))
-    assert none.standard(X, known) is X
-    assert none.restore(X) is X
+    np.testing.assert_allclose(found.scale, 1.4826022 * np.array([1, 1.5, 2, 1.5]))  # no deviation: the median one
+    assert not found.standard(np.nan_to_num(X), known)[~known].any()
 
 
 @needs_compiler

@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 from datetime import datetime
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,13 +26,6 @@ def test_get_and_set_params():
     assert repr(RobustPCA()) == "RobustPCA()"
     assert repr(RobustPCA(3, surrogate="lp", mu_end=1e-3)) == "RobustPCA(rank=3, surrogate='lp', mu_end=0.001)"
     assert repr(RobustPCA(verbose=True, p=1)) == "RobustPCA(p=1, verbose=True)"
-
-
-def test_fitted_models_can_be_pickled():
-    X = np.random.default_rng(0).standard_normal((12, 9))
-    model = RobustPCA(2, random_state=np.random.default_rng(1)).fit(X)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.transform(X), model.transform(X))
 
 
 @pytest.mark.parametrize("dtype", [int, np.float32])
@@ -173,25 +165,6 @@ def library(request):
     return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
 
 
-class Frame:
-    """A data frame of no library: names, types and values."""
-
-    def __init__(self, values, columns=None):
-        self.columns = list(values) if columns is None else columns
-        self.values = list(zip(*values.values(), strict=True)) if columns is None else values
-        self.dtypes = [type(value).__name__ for value in self.values[0]]
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.values, dtype)
-
-
-@pytest.fixture(params=[*(pytest.param(name, marks=pytest.mark.extras) for name in ("pandas", "polars")), "none"])
-def any_library(request):
-    if request.param == "none":
-        return SimpleNamespace(__name__="none", DataFrame=Frame)
-    return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
-
-
 def frame(library, values, names=NAMES):
     if library.__name__ == "polars":
         return library.DataFrame(values, schema=names, orient="row")
@@ -250,8 +223,8 @@ def test_masks_types_and_missing_values_of_frames(library, X):
     )
 
 
-def test_refuses_other_names_dates_and_words(any_library, X):
-    library = any_library
+@pytest.mark.extras
+def test_refuses_other_names_dates_and_words(library, X):
     model = RobustPCA(2).fit(frame(library, X))
     for names, message in (("abcdfe", "same order"), ("abcdeg", r"unseen.*\n- g\n.*yet now missing")):
         for use in (model.transform, model.score):
@@ -265,8 +238,8 @@ def test_refuses_other_names_dates_and_words(any_library, X):
         RobustPCA(2).fit(frame(library, [["x"] * 6] * 9))
 
 
-def test_warns_if_only_one_of_fit_and_samples_has_names(any_library, X):
-    library = any_library
+@pytest.mark.extras
+def test_warns_if_only_one_of_fit_and_samples_has_names(library, X):
     model = RobustPCA(2).fit(frame(library, X))
     with pytest.warns(UserWarning, match="X does not have valid feature names, but RobustPCA was fitted with"):
         model.transform(X)

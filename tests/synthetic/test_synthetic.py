@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import re
 from fractions import Fraction
 from pathlib import Path
 
+import make_sample
 import numpy as np
 import pytest
 
@@ -170,16 +170,8 @@ def test_low_rank_plus_sparse_has_the_requested_parts():
     assert same(again, (x, low_rank, sparse, observed))
 
 
-@pytest.fixture(scope="module")
-def make_sample():
-    spec = importlib.util.spec_from_file_location("make_sample", ROOT / "scripts" / "make_sample.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
-def test_the_sample_is_that_of_the_generator(make_sample):
+def test_the_sample_is_that_of_the_generator():
     stored, made = Sequence(ROOT / "datasets" / "sample"), make_sample.sample_scene()
     assert len(stored) == len(made)
     assert stored.temporal_roi == (make_sample.FIRST_SCORED, len(made))
@@ -191,7 +183,7 @@ def test_the_sample_is_that_of_the_generator(make_sample):
         assert np.sqrt((error**2).mean()) < 4
 
 
-def test_the_sample_has_the_size_and_checksum_of_the_manifest(make_sample):
+def test_the_sample_has_the_size_and_checksum_of_the_manifest():
     manifest = json.loads((ROOT / "datasets" / "manifest.json").read_text(encoding="utf-8"))
     sample = next(entry for entry in manifest["datasets"] if entry["name"] == "sample")
     assert make_sample.digest(ROOT / "datasets" / sample["folder"]) == sample["sha256"]
