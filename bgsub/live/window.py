@@ -24,6 +24,8 @@ _SWITCHES = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "sh
 _ACTIONS = {"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot}
 #: Maximum pixels of the picture in a window.
 LONGEST_SIDE = 1920
+# OpenCV does not tell the size of the screen; a window opens at most this large, and the user may enlarge it.
+_FIRST_SIZE = 1280, 680
 
 # Keys that work with and without shift.
 _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
@@ -48,11 +50,12 @@ class CvDisplay:
         cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
 
     def show(self, title: str, image: np.ndarray) -> None:
-        """Show a BGR image; enlarge the window if the image is larger than all before."""
+        """Show a BGR image; enlarge the window if the image is larger than all before, but not beyond small screens."""
         height, width = image.shape[:2]
         if width > self._size[0] or height > self._size[1]:
             self._size = max(width, self._size[0]), max(height, self._size[1])
-            cv2.resizeWindow(title, *self._size)
+            shrink = min(1, _FIRST_SIZE[0] / self._size[0], _FIRST_SIZE[1] / self._size[1])
+            cv2.resizeWindow(title, *(max(round(shrink * side), 1) for side in self._size))
         cv2.imshow(title, image)
 
     def key(self, milliseconds: int) -> int:

@@ -203,9 +203,9 @@ def test_window_of_opencv_grows_with_the_pictures_and_may_be_gone(monkeypatch):
     monkeypatch.setattr(cv2, "imshow", lambda *_: None)
     monkeypatch.setattr(cv2, "resizeWindow", lambda _title, *size: sizes.append(size))
     monkeypatch.setattr(cv2, "getWindowProperty", gone)
-    for shape in ((20, 30, 3), (10, 30, 3), (10, 40, 3)):
+    for shape in ((20, 30, 3), (10, 30, 3), (10, 40, 3), (1080, 1920, 3), (1080, 1920, 3)):
         display.show("a", np.zeros(shape, np.uint8))
-    assert sizes == [(30, 20), (40, 20)]
+    assert sizes == [(30, 20), (40, 20), (1209, 680)]  # the last one is reduced
     assert not display.visible("a")
 
 
