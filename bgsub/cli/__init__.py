@@ -104,12 +104,7 @@ for _members in _GROUPS.values():
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of the process, and return its exit code.
-
-    0 done, 1 failure, 2 wrong input, 130 ended by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP, which are treated like
-    Ctrl-C, 141 when the reader of standard output closed the pipe. An error is one line on standard error, with the
-    traceback only with ``--verbose``; for 141 there is none.
-    """
+    """Run the command line and return its exit code; errors are one line, with ``--verbose`` with the traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with terminations() as signals:
         try:

@@ -38,10 +38,7 @@ class Example:
 
 
 class Option(click.Option):
-    """An option of a command, in a `group`: one of `GROUPS`, or `REPORTING`; ``--help`` shows it if it is `common`.
-
-    A parameter `of_method` can be set in ``[method]`` of a settings file.
-    """
+    """An option in a `group` of `GROUPS`, or `REPORTING`; with `of_method` it can be set in ``[method]`` of a file."""
 
     def __init__(self, *args: Any, group: str, of_method: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)

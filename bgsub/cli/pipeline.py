@@ -123,11 +123,7 @@ def run_pipeline(
     controls: Controls | None = None,
     **options: Any,
 ) -> JobResult:
-    """Run an opened source to its end, the duration or a signal, save the model and print the summary.
-
-    Options and errors are those of `execute`. Outputs are finished after an interruption of the source and after a
-    signal.
-    """
+    """Run an opened source with options as for `execute`, and print the summary."""
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
     controls = controls or Controls()
@@ -159,10 +155,7 @@ def _reported(run: Callable[[], JobResult], reporter: RunReporter) -> JobResult:
 
 
 def check_whole(result: JobResult, *, ends: bool, advice: str = "") -> None:
-    """Raise StoppedError if a signal came before the end of a run over a file, or over a camera with an end (`ends`).
-
-    Only a signal ends other runs over a camera, so their outputs are whole. `advice` is how to continue.
-    """
+    """Raise StoppedError if a signal ended a run over a file, or over a camera with an end (`ends`)."""
     summary = result.summary
     if (ends or not result.live) and summary.stopped in INTERRUPTED:
         ending = "; the outputs end there" if result.outputs else ""

@@ -82,10 +82,7 @@ def kind_of_progress(quiet: bool = False) -> str:
 def show_progress(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
 ) -> Iterator[Meter]:
-    """Show the progress of `name` on standard error, as ``--progress`` says; warnings appear above the bar.
-
-    A `live` source has no end and fewer lines; `length` is the number of units if known.
-    """
+    """Show the progress of `name` on standard error; a `live` source has fewer lines, `length` is None if unknown."""
     kind = kind_of_progress(quiet)
     interval = INTERVAL_LIVE if live else INTERVAL
     with ExitStack() as stack:

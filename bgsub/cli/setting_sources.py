@@ -102,11 +102,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_settings(names: Names, files: Iterable[Path], named: Path | None = None) -> Settings:
-    """Return the settings by command and option from files, of which later ones win; errors as `read_file`.
-
-    Limits apply to the files of `FOUND` unless the user `named` them. ParameterError for an unknown key or table, and
-    for a value that `check_found` refuses.
-    """
+    """Return the settings by command and option from files, later ones win; ParameterError for an unknown key."""
     settings: Settings = {command: {} for command in names}
     for path in files:
         for table, key, value in _entries(path, names):

@@ -111,10 +111,7 @@ class ClipNames:
 
 
 def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None = None) -> None:
-    """Add a clip to the list of the folder, or create the list, and remove old clips by the rules.
-
-    Safe with several runs. SinkError if it fails.
-    """
+    """Add a clip to the list of a folder, or create the list; remove old clips by the rules; safe with several runs."""
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         text = io.StringIO()

@@ -22,19 +22,7 @@ Row = dict[str, Any]
 
 
 class MotionListSink(Sink):
-    """Collects the motion events of a run.
-
-    Parameters
-    ----------
-    feed : EventFeed
-        Shared with the other sinks of the run.
-    source : str
-        Name of the source.
-    files : sequence of FilePart
-        Files of the source.
-    most : int, optional
-        Number of events after which `is_full`.
-    """
+    """Collects the motion events of a run; full with `most` of them. `source` and its `files` are for the rows."""
 
     def __init__(
         self, feed: EventFeed, source: str = "video", files: Sequence[FilePart] = (), most: int | None = None
@@ -69,11 +57,7 @@ class MotionListSink(Sink):
         return self._most is not None and len(self._events) >= self._most
 
     def rows(self) -> list[Row]:
-        """Return a row for each event in the order of the numbers, in types that JSON knows.
-
-        Times are in seconds, None if unknown; `source_start` is the time in the file `source`; `box` is left, top,
-        width and height in pixels at the peak.
-        """
+        """Return a row for each event in the order of the numbers, see `row_of`."""
         return [row_of(event, self._source, self._files) for event in self._events]
 
 

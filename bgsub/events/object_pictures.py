@@ -43,23 +43,7 @@ class _Best:
 
 
 class ObjectPictureSink(Sink):
-    """Writes a picture of each object, ``000012.jpg``: its largest, sharpest sight away from the border of the frame.
-
-    The folder is called ``NAME.partial`` until the end. `Event.picture`, the final path, is set when the picture is
-    written. Pictures of an earlier run in the folder are removed at the end.
-
-    Parameters
-    ----------
-    folder : Path
-        Created if missing.
-    feed : EventFeed
-        Shared with the other sinks of the run; those that write the events come after this one.
-
-    Raises
-    ------
-    SinkError
-        If the folder or a picture cannot be written.
-    """
+    """Writes a picture of each object, ``000012.jpg``: its largest, sharpest sight away from the edge of the frame."""
 
     def __init__(self, folder: Path, feed: EventFeed) -> None:
         self.folder, self._feed = folder, feed

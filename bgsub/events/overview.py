@@ -22,29 +22,7 @@ MOST = 20_000
 
 
 def write_overview(folder: Path, path: Path, title: str = "") -> int:
-    """Write the page of all results in a folder and below it.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder with events.jsonl or clips.csv, or with folders of them.
-    path : Path
-        The page; its links are relative to its folder.
-    title : str
-        Heading, by default the name of the folder.
-
-    Returns
-    -------
-    int
-        Number of events on the page.
-
-    Raises
-    ------
-    SourceError
-        If there are no results, or a file of events is damaged.
-    SinkError
-        If the page cannot be written, or another run writes it.
-    """
+    """Write the page of all results in a folder and below it; return the number of events. SourceError, SinkError."""
     results, number = find_results(folder), 0
 
     def read() -> Iterator[dict[str, Any]]:

@@ -32,10 +32,7 @@ class Result:
 
 
 def find_results(folder: Path) -> list[Result]:
-    """Return the results in a folder and below it, in the order of their names; SourceError if there are none.
-
-    Clips in a folder without events belong to the result in the folder above.
-    """
+    """Return the results in a folder and below it, in the order of their names; SourceError if there are none."""
     if not folder.is_dir():
         raise SourceError(f"no such folder: '{folder}'")
 

@@ -23,11 +23,8 @@ COLUMNS = (
 
 
 def csv_cell(value: Any) -> Any:
-    """Return a value for a CSV file: None is empty, floats have three decimals, and no text is a formula.
-
-    Spreadsheets run a cell that begins with one of ``= + - @``: the name of a file could start programs.
-    """
-    if isinstance(value, str):
+    """Return a value for a CSV file: None is empty, floats have three decimals, and no text is a formula."""
+    if isinstance(value, str):  # spreadsheets run a cell that begins with such a sign
         text = value.encode("utf-8", "backslashreplace").decode()
         return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
     return "" if value is None else f"{value:.3f}" if isinstance(value, float) else value

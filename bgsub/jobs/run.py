@@ -251,14 +251,10 @@ def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtract
 
 
 class RegionSubtractor:
-    """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame.
+    """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame."""
 
-    With a `privacy` mask the whole frame is processed, and regions may be replaced. When the privacy regions are, the
-    model starts again, without a frame that shows them.
-
-    The surroundings are larger than the bounding box, because an object that filled all pixels would look like a light
-    change, a covered lens or another scene.
-    """
+    # With a `privacy` mask the whole frame is processed, and regions may be replaced.
+    # The box is wide: an object that filled all pixels would look like a light change, a covered lens, another scene.
 
     def __init__(
         self,

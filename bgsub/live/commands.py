@@ -15,12 +15,7 @@ from bgsub.parameters import check_live
 
 
 def state_of(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any]:
-    """Return the state of all cameras, the names of all views, and the range of each parameter with a slider.
-
-    Each camera has its switches, ``silence`` (seconds since its last frame), ``silent`` (whether the next frame is
-    late), ``busy`` (why there are no masks yet), ``notice``, ``parameters``, ``events`` (`RecentEvents.describe`),
-    ``regions`` (`RegionStore.describe`) and the numbers of `LiveStatistics.as_dict`.
-    """
+    """Return the state of all cameras, the names of all views, and the range of each parameter with a slider."""
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
         "cameras": [_camera(broadcast, regions) for broadcast in broadcasts],
@@ -50,12 +45,7 @@ def _camera(broadcast: Broadcast, regions: RegionStore) -> dict[str, Any]:
 
 
 def run_command(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> None:
-    """Run a command completely, or raise ParameterError or SinkError and do nothing.
-
-    `body` is a JSON object: ``camera`` (a number; all cameras without it) and any of ``paused``, ``frozen``, ``boxes``
-    (true or false), ``reset``, ``snapshot`` (true), ``view`` (a name) and ``parameters`` (an object of those that may
-    change at run time). Or ``regions`` alone, see `RegionStore.replace`.
-    """
+    """Run a command, a JSON object for one or all cameras, completely, or raise ParameterError or SinkError."""
     command = _parsed(body)
     if list(command) == ["regions"]:
         numbers = [broadcast.controls.statistics.as_dict() for broadcast in broadcasts]

@@ -19,13 +19,7 @@ COUNT = 12
 
 
 class RecentEvents(Sink):
-    """Keeps the last motion events that have ended, with a picture of each; read from any thread.
-
-    Parameters
-    ----------
-    feed : EventFeed
-        Shared with the other sinks of the run.
-    """
+    """Keeps the last motion events that have ended, with a picture of each; read from any thread."""
 
     def __init__(self, feed: EventFeed) -> None:
         self._feed, self._highlights = feed, Highlights()

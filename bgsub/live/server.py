@@ -53,13 +53,7 @@ _Answer = Callable[[], None]
 
 
 class LiveHandler(http.server.BaseHTTPRequestHandler):
-    """Answer one request, if `bgsub.live.access` allows it.
-
-    ``GET /`` is the page, ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
-    ``/snapshot.png`` the same in full size, ``/event.jpg?camera=0&number=3`` and ``/clip?...`` picture and clip of an
-    event, ``/statistics`` JSON; ``POST /control`` takes JSON, see
-    `bgsub.live.commands.run_command`.
-    """
+    """Answer one request, if `bgsub.live.access` allows it; ``/stream`` is Motion JPEG, ``/control`` takes JSON."""
 
     server_version = "bgsub"
     sys_version = ""
@@ -287,13 +281,7 @@ logger = logging.getLogger("bgsub")
 
 
 class LiveServer(AbstractContextManager["LiveServer"]):
-    """Serve the page of one run (`Controls`), or of several by name, until it is closed.
-
-    `host` is by default this machine only, `port` 0 a free one; each request must have the `token`, by default random
-    on other hosts than this machine. Without `regions` none can be stored. `broadcasts`
-    are the sinks of the runs. ParameterError for an invalid port or token, SinkError if the page cannot be served
-    there.
-    """
+    """Serves the page of runs by name until it is closed; `port` 0 is a free one, other hosts need a `token`."""
 
     def __init__(
         self,

@@ -331,10 +331,7 @@ class PacedSource(SelectedSource):
 
 
 class _CameraThread:
-    """The thread of one of several cameras, and its window, which the main thread updates.
-
-    `run` runs the camera with additional sinks; `came` is set when there is a frame for the window.
-    """
+    """The thread of one of several cameras, and its window, which the main thread updates when `came` is set."""
 
     def __init__(
         self, name: str, run: Callable[[Sequence[Sink]], JobResult], window: WindowSink | None, came: threading.Event

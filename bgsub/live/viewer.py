@@ -59,11 +59,7 @@ KEYS = (
 
 
 class Viewer:
-    """Compose the pictures that a window or a browser shows of one run, of the camera `name`.
-
-    `longest_side` is the maximum pixels of the longer side. A browser shows help, statistics and states beside the
-    picture: without `words`.
-    """
+    """Composes the pictures of one run, of at most `longest_side` pixels; for a browser without `words`."""
 
     def __init__(
         self, controls: Controls, name: str = "camera", *, longest_side: int | None = None, words: bool = True
@@ -150,10 +146,7 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
 
 
 class SnapshotSink(Sink):
-    """Write the view in full size, mask and background as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it.
-
-    A failure is logged and shown; it does not end the run.
-    """
+    """Writes view, mask and background in full size as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it."""
 
     def __init__(self, controls: Controls, folder: str | os.PathLike[str] = ".", name: str = "snapshot") -> None:
         self._controls, self._folder, self._name = controls, Path(folder), name
@@ -266,10 +259,7 @@ class Broadcast(Sink):
             self._changed.notify_all()
 
     def next_jpeg(self, view: str, number: int = -1, timeout: float | None = None) -> tuple[int, bytes] | None:
-        """Wait for a frame newer than `number`; return its number and picture, None after the timeout or at the end.
-
-        The picture is empty where it cannot be made; this must not end the stream.
-        """
+        """Wait for a frame newer than `number`; return number and picture (empty if it fails), None without one."""
         with self._changed:
             self._changed.wait_for(lambda: self.ended or self.number > number, timeout)
             if self.ended or self.number <= number:
@@ -277,7 +267,7 @@ class Broadcast(Sink):
             newest = self.number
         try:
             return self._jpeg.encode(self, view)
-        except Exception:
+        except Exception:  # this must not end the stream
             logger.exception("%s: the view %s cannot be shown", self.name, view)
             return newest, b""
 

@@ -50,11 +50,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
 
 
 class BasisHalf(Problem):
-    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``; U (m, k), Y (k, n).
-
-    An accepted step replaces L by P L, so only the first term of the gradient is left (paper, section 4.2). The metric
-    is scaled by ``(Y Y')^-1``, a bound of the Hessian: a step length of one is natural.
-    """
+    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``; U (m, k), Y (k, n)."""
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
         self.cost, self.U, self.Y = cost, U, Y

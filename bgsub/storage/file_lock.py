@@ -78,11 +78,7 @@ def check_links(target: Path, results: Path) -> None:
 
 
 class Claims(ExitStack):
-    """Lock outputs against other runs until the end of the block, by a hidden lock file beside each.
-
-    Lock files that killed runs left in the same folder are removed. Links from the folder of the results, if given,
-    must stay inside.
-    """
+    """Locks outputs against other runs until the end of the block; links in `results`, if given, must stay inside."""
 
     def __init__(self, results: Path | None = None) -> None:
         super().__init__()

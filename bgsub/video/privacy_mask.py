@@ -75,13 +75,7 @@ class _Fitted(NamedTuple):
 
 
 class PrivacyMask:
-    """Blacks out regions; they may be replaced from any thread.
-
-    Parameters
-    ----------
-    regions : sequence of Region or str
-        See `Regions`; may be none.
-    """
+    """Blacks out regions, if there are any; they may be replaced from any thread."""
 
     def __init__(self, regions: Sequence[Region | str]) -> None:
         self.texts: list[str] = []

@@ -30,11 +30,7 @@ class Timecode:
 
     @classmethod
     def parse(cls, value: Timecode | str | int | float | Fraction, name: str = "a time") -> Timecode:
-        """Parse a place; ParameterError, with `name` in the message, if it is invalid or negative.
-
-        ``"120"`` or an int is a frame number from 0; ``"12.5"``, ``"12s"``, a float, ``"02:03"`` and ``"1:02:03.5"``
-        are times.
-        """
+        """Parse a place: 120 is a frame, ``12.5``, ``12s`` and ``1:02:03.5`` are times; ParameterError with `name`."""
         if isinstance(value, Timecode):
             return value
         if isinstance(value, str):
@@ -145,10 +141,7 @@ ALL = Selection()
 
 
 class Part:
-    """Decides for one frame after the other whether it belongs to the part; `name` is the source in messages.
-
-    A source may seek to `start`.
-    """
+    """Decides for one frame after the other whether it belongs to the part; `name` is the source in messages."""
 
     def __init__(self, selection: Selection = ALL, name: str = "the source") -> None:
         self.start = selection.start

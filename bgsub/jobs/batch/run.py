@@ -348,10 +348,7 @@ def _absolute(job: Job) -> Job:
 
 
 def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
-    """Return the entry of a source with unchanged results of the same job, else None; add a missing manifest line.
-
-    ParameterError if another job made the results from the same source.
-    """
+    """Return the entry of unchanged results of the same job, else None; ParameterError if another job made them."""
     planned, target = task.entry, task.job.output
     record = read_record(target)
     try:

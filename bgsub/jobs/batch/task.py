@@ -80,10 +80,7 @@ class _CannotContinue(Exception):
 
 
 def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False, memory: int | None = None) -> Outcome:
-    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error.
-
-    `memory` is the share of the memory in bytes; None for all of it.
-    """
+    """Make one attempt with the share of one of `jobs` and of `memory` bytes; the outcome has any error."""
     begin = time.monotonic()
     share_memory(memory)
     target = task.job.output

@@ -139,10 +139,7 @@ def create_sinks(
 
 
 def label_of(source: FrameSource) -> str:
-    """Return the name of a source for file names: stem of the file, folder, ``camera 0``, or host and path.
-
-    For several files, their common prefix without the number: ``cam`` for ``cam-01.mp4`` and ``cam-02.mp4``.
-    """
+    """Return the name of a source for file names: file (of several, their common prefix), folder, or address."""
     if len(source.paths) > 1:
         stems = [path.stem for path in source.paths]
         common = os.path.commonprefix(stems)  # noqa: RUF071 - of names, not of paths

@@ -26,11 +26,7 @@ _TOLERANCE = Fraction(1, 2000)
 
 
 class AudioTrack:
-    """The sound of the file `source`, copied if the container supports its codec.
-
-    `begin`, in seconds after the first picture, becomes time 0; `target` is the container before its header, `format`
-    FFmpeg's name of it. LookupError if there is no sound for it.
-    """
+    """The sound of a file from `begin` seconds after the first picture on, copied to `target`; LookupError for none."""
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
         self._name = source
@@ -91,10 +87,7 @@ class AudioTrack:
 
 
 class Muxer:
-    """Writes a stream of video and one of sound into a path, or as Matroska from front to back into an open file.
-
-    Equal packets give equal bytes. The sound is that of `audio_from` from `begin` seconds on; `fps` is for the header.
-    """
+    """Writes video, and sound of `audio_from` from `begin` on, into a path, or as Matroska into an open file."""
 
     def __init__(
         self,

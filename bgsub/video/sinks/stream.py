@@ -22,10 +22,7 @@ from bgsub.video.views import get_view
 
 
 class Outlet:
-    """The writing end of a pipe.
-
-    When the reader has closed the pipe, the first `write` raises `ReaderGoneError`; later writes do nothing.
-    """
+    """The writing end of a pipe; when the reader closes it, `write` raises `ReaderGoneError` once."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._gone = descriptor, False
@@ -109,10 +106,7 @@ class _Buffer(bytearray):
 
 
 def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
-    """Return the sink that writes the only output to standard output, and its view.
-
-    From now on, other output of the process goes to standard error.
-    """
+    """Return the sink of the only output, and its view; other output of the process then goes to standard error."""
     spec, *others = parse_outputs(outputs)
     if others:
         raise ParameterError(f"standard output takes one view, got {', '.join(map(str, (spec, *others)))}")

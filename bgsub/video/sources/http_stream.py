@@ -44,12 +44,7 @@ def tls_context(insecure: bool) -> ssl.SSLContext:
 
 
 class HttpStream(io.BufferedIOBase):
-    """A file-like object that reads from an http or https address, front to back, without redirects to other hosts.
-
-    The answer and all reads must come within `timeout` seconds until `renew` is called. `excess` says why the stream
-    ended if the camera sent too much. OSError if there is no answer, RefusedError for a redirect to another place and
-    for a certificate that cannot be verified, unless `insecure`.
-    """
+    """Reads an http or https address, front to back, within `timeout` until `renew`; `excess` is why it was cut off."""
 
     def __init__(self, address: str, timeout: float, insecure: bool = False) -> None:
         self.excess = ""

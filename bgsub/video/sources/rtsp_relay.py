@@ -23,12 +23,7 @@ _STATUS_LINE = 2048  # bytes; FFmpeg reads the first 1023 of a line
 
 
 class RtspRelay:
-    """A connection to an RTSP camera, and the `address` of a local port that passes on its bytes to one client.
-
-    A redirect ends the connection until `is_open` is set; then `refused` is the reason. So do too many bytes without
-    `renew`, as for `HttpStream`. OSError if there is no answer within `timeout` seconds, RefusedError for a certificate
-    that cannot be verified, ValueError for an invalid address.
-    """
+    """A connection to a camera, and a local `address` that passes on its bytes; a redirect before `is_open` ends it."""
 
     has_end = False
 

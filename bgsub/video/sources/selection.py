@@ -18,10 +18,7 @@ def _of_source(name: str, doc: str | None = None) -> Any:
 
 
 class SelectedSource(FrameSource):
-    """A part of the frames of a source, which is closed with it, with their indices, names and times in that source.
-
-    The other frames are not converted or, if possible, decoded. A part of a live source counts from its first frame.
-    """
+    """A part of the frames of a source, with their indices, names and times there; it closes the source."""
 
     def __init__(
         self,

@@ -228,10 +228,7 @@ class VideoFileSource(FrameSource):
 
 
 class FileSeries(FrameSource):
-    """Consecutive video files of one camera as one source, whose frame numbers and times continue from file to file.
-
-    All headers are read at the start, so that a missing file or another frame size is an error at once.
-    """
+    """Consecutive video files of one camera; frame numbers and times continue from file to file."""
 
     restartable = True
     size: tuple[int, int] = (0, 0)
