@@ -15,11 +15,10 @@ import click
 from bgsub.cli.exit_status import exit_status
 from bgsub.cli.help import REPORTING, RUNNING, Option
 from bgsub.cli.options import PATH, option
-from bgsub.errors import SinkError, printable
+from bgsub.errors import SinkError, logger, printable
 from bgsub.numerics.compilation import logger as kernel_logger
 from bgsub.storage.durable_io import os_errors_as
 
-logger = logging.getLogger("bgsub")
 progress_logger = logging.getLogger("bgsub.progress")
 _SHOWN = (progress_logger, logging.getLogger("bgsub.stream"), kernel_logger)  # on the screen without --verbose, too
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
 import math
 import time
 from collections.abc import Iterable
@@ -13,15 +12,13 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.events.motion import check_seconds
 from bgsub.events.writers import csv_cell
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name
 from bgsub.video.timecode import clock_text
-
-logger = logging.getLogger("bgsub")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.errors import logger
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed
 from bgsub.separation import Separation
@@ -20,8 +20,6 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
-
-logger = logging.getLogger("bgsub")
 
 #: Most pictures of a run.
 MOST = 20_000

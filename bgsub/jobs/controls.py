@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -11,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.errors import check_choice
+from bgsub.errors import check_choice, logger
 from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
 
 if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
-
-logger = logging.getLogger("bgsub")
 
 #: Views of a window or a browser; in the order of the keys 1 to 9 and 0.
 LIVE_VIEWS = (

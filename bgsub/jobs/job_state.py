@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, logger
 from bgsub.jobs.checkpoints import FILE, FOLDER, START_ANEW, Checkpoint, Checkpoints
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets
@@ -28,8 +27,6 @@ from bgsub.video.regions import absolute_region, parse_region
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.images import is_image
-
-logger = logging.getLogger("bgsub")
 
 # Fields that do not change the outputs, or that are compared in another way.
 _OTHER_FIELDS = {"source", "output", "parameters", "insecure", "resume", "overwrite", "checkpoint_seconds"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, SourceError, logger
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
@@ -24,8 +23,6 @@ from bgsub.subtractor.rehearsal import rehearse
 from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
-
-logger = logging.getLogger("bgsub")
 
 _QUEUE_SIZE, _IN_WORK = 8, 3  # frames that wait before a stage, and that stages have besides
 _IDLE_SECONDS = 0.05

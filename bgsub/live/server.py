@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import http.server
 import json
-import logging
 import mimetypes
 import os
 import re
@@ -20,7 +19,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from bgsub.errors import ParameterError, SinkError, check_choice
+from bgsub.errors import ParameterError, SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
 from bgsub.live.commands import run_command, state_of
@@ -275,9 +274,6 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
-
-
-logger = logging.getLogger("bgsub")
 
 
 class LiveServer(AbstractContextManager["LiveServer"]):

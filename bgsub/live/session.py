@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import ParameterError, StoppedError
+from bgsub.errors import ParameterError, StoppedError, logger
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
@@ -41,8 +40,6 @@ from bgsub.video.sources.camera_address import file_name, insecure_mark, without
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipes import PipeSource, is_pipe
 from bgsub.video.sources.selection import SelectedSource
-
-logger = logging.getLogger("bgsub")
 
 _TICK = 0.04  # seconds between two updates of a window without frames
 _CATCH_UP = 0.25  # maximum delay in seconds that a file played in real time makes up for

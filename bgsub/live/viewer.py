@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError, check_choice
+from bgsub.errors import SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.live.recent import RecentEvents
 from bgsub.separation import Separation
@@ -33,8 +32,6 @@ from bgsub.video.views import (
     to_bgr8,
 )
 from bgsub.video.web_page import shrunk
-
-logger = logging.getLogger("bgsub")
 
 #: A separation, or a frame without one yet, which is shown as it is in each view.
 Shown = Separation | Frame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,10 +11,8 @@ from pathlib import Path
 
 import filelock
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.storage.durable_io import folder_error, make_folder
-
-logger = logging.getLogger("bgsub")
 
 _LOCK = ".bgsub.lock"  # ending of the names of lock files
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.events.clips import ClipNames
 from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
@@ -137,8 +136,6 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
     for delivery in deliveries:
         delivery.join(until + _GRACE)
 
-
-logger = logging.getLogger("bgsub")
 
 #: Seconds of a motion event from which the snapshot is taken: the frame with the most foreground.
 SNAPSHOT_AFTER = 2.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import glob
 import json
-import logging
 import os
 import re
 import shutil
@@ -18,14 +17,12 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bgsub.errors import SinkError, SourceError
+from bgsub.errors import SinkError, SourceError, logger
 from bgsub.jobs.batch.manifest import OWN_FILES
 from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.job_state import InputState, images_in
 from bgsub.storage.durable_io import os_errors_as, sync_folder
 from bgsub.video.sources.images import is_image, natural_key
-
-logger = logging.getLogger("bgsub")
 
 #: File in every finished output folder, with the identity and the result of its job.
 RECORD = "result.json"

@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import OutputError, SinkError
+from bgsub.errors import OutputError, SinkError, logger
 from bgsub.events.writers import csv_cell
 from bgsub.jobs.job_state import InputState
 from bgsub.storage.durable_io import GrowingFile, as_sink_error, make_folder, write_whole
 from bgsub.storage.file_lock import hold
-
-logger = logging.getLogger("bgsub")
 
 _LINES, _TABLE = "manifest.jsonl", "manifest.csv"
 _LOCKED = ".locked"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import Counter, deque
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import BgsubError, ParameterError, import_optional
+from bgsub.errors import BgsubError, ParameterError, import_optional, logger
 from bgsub.jobs.batch.folders import (
     RECORD,
     Input,
@@ -184,8 +183,6 @@ def _published(task: Task, outcome: Outcome) -> Outcome:
         return replace(outcome, error=f"'{target}' cannot be written: {error.strerror or error}", retryable=True)
     return outcome
 
-
-logger = logging.getLogger("bgsub")
 
 Patterns = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MakeJob = Callable[[str, Path], Job]

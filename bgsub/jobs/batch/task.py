@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from bgsub._opencv import cv2
 from bgsub._version import __version__
-from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError, logger
 from bgsub.jobs.batch.folders import RECORD, as_published, new_attempt, unfinished
 from bgsub.jobs.batch.manifest import Entry
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
@@ -34,8 +34,6 @@ from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import as_sink_error, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
-
-logger = logging.getLogger("bgsub")
 
 _CHECK_SECONDS = 1.0
 _WARNINGS = 20

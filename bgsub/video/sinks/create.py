@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
@@ -19,8 +18,6 @@ from bgsub.video.sinks.stream import standard_output_sink
 from bgsub.video.sinks.video import VideoSink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
-
-logger = logging.getLogger("bgsub")
 
 # Views with sound: pictures of the scene.
 _WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel", "boxes"})

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from bgsub.errors import logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
-
-logger = logging.getLogger("bgsub")
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import Journal, playable_name, rename
 from bgsub.video._pyav import av
@@ -32,8 +31,6 @@ from bgsub.video.sources.base import Frame, rate_as_fraction
 from bgsub.video.views import get_view
 
 _ERRORS = (OSError, ValueError, LookupError, av.error.FFmpegError)
-
-logger = logging.getLogger("bgsub")
 
 _SEGMENT = 250  # frames after which one can be decoded without those before it
 

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, logger
 
 if TYPE_CHECKING:
     from bgsub.video.timecode import Part
-
-logger = logging.getLogger("bgsub")
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
 # and 15 to 14.999925.

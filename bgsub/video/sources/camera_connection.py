@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2, quiet
-from bgsub.errors import SourceError
+from bgsub.errors import SourceError, logger
 from bgsub.numerics import memory
 from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
@@ -19,8 +18,6 @@ from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.sources.http_stream import HttpStream, RefusedError
 from bgsub.video.sources.rtsp_relay import RtspRelay
-
-logger = logging.getLogger("bgsub")
 
 # A webcam loses single frames; a lost connection fails at once, each time.
 _RETRIES = 5
