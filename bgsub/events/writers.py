@@ -1,4 +1,4 @@
-"""Files of events and objects: CSV and JSON Lines."""
+"""Lines of events and objects: CSV and JSON."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import csv
 import io
 import json
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bgsub.events.event import Event, EventKind, Step
-from bgsub.events.feed import COLUMNS as REGION_COLUMNS
-from bgsub.events.feed import EventFeed
-from bgsub.storage.durable_io import GrowingFile
+from bgsub.events.event import Event, EventKind
 
 COLUMNS = (
     "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
@@ -37,71 +33,7 @@ def csv_row(values: Iterable[Any]) -> str:
     return text.getvalue()
 
 
-class Writer(ABC):
-    """Writes a file frame by frame."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = GrowingFile(path)
-
-    @abstractmethod
-    def step(self, step: Step) -> None:
-        """Write the events of a frame."""
-
-    @abstractmethod
-    def finish(self, last: list[Event]) -> None:
-        """Write the last events and rename the file to its final name."""
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Sync the file; return the state as types that JSON knows."""
-        return {"size": self._file.sync()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Restore what `checkpoint` returned."""
-        self._file.cut(state["size"])
-
-    def abort(self) -> None:
-        """Close the file under its partial name."""
-        self._file.close()
-
-
-class LinesWriter(Writer):
-    """Writes one line per event, in the order of the ends."""
-
-    def __init__(self, path: Path, line: Callable[[Event], str], header: str = "") -> None:
-        super().__init__(path)
-        self._line, self._header = line, header
-
-    def step(self, step: Step) -> None:
-        if step.finished:
-            self._write(step.finished)
-
-    def finish(self, last: list[Event]) -> None:
-        self._write(last)
-        self._file.finish()
-
-    def _write(self, events: list[Event]) -> None:
-        header = "" if self._file.size else self._header
-        self._file.append(header + "".join(map(self._line, events)))
-
-
-class RegionWriter(Writer):
-    """Writes a CSV file with one line per region at the end."""
-
-    def __init__(self, path: Path, feed: EventFeed) -> None:
-        super().__init__(path)
-        self._feed = feed
-
-    def step(self, step: Step) -> None:
-        pass
-
-    def finish(self, last: list[Event]) -> None:
-        self._feed.regions.finish()
-        self._file.append("".join(map(csv_row, [REGION_COLUMNS, *self._feed.regions.rows()])))
-        self._file.finish()
-
-
-def csv_line(event: Event, folder: Path) -> str:
+def csv_line(event: Event) -> str:
     """Return an event as a line with `COLUMNS`: ``type`` is the kind; events of the whole frame have no ID and size."""
     times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
     values = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
