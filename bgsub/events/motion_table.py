@@ -129,7 +129,7 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _place(seconds: float | None, frame: int) -> str:
-    return f"frame {frame}" if seconds is None else clock_text(max(seconds, 0.0))
+    return f"frame {frame}" if seconds is None else clock_text(seconds)
 
 
 def _percent(share: float) -> str:

@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from bgsub.errors import counted
 from bgsub.events.results import Result, find_results, inside, read_clips, read_objects
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import Claims
 from bgsub.video.timecode import clock_text
-from bgsub.video.web_page import render
+from bgsub.video.web_page import link, render
 
 #: Most events on a page: the newest ones.
 MOST = 20_000
@@ -61,18 +60,19 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
                 "source": result.name if result.events is not None else row.get("source") or result.name,
                 "date": row.get("began", ""),
                 "second": first,
-                "time": _clock(first),
+                "time": clock_text(first, whole=True),
                 "text": f"{last - first:.1f} s, at most {100 * _number(row.get('peak_share', '')):.2g} % in motion",
                 "regions": [],
-                "picture": _link(inside(path.parent, row.get("thumbnail", "")), base),
-                "clip": _link(inside(path.parent, row["file"]), base),
+                "picture": link(base, inside(path.parent, row.get("thumbnail", ""))),
+                "clip": link(base, inside(path.parent, row["file"])),
             }
     for one in read_objects(result.events) if result.events is not None else ():
         if one.start is None or one.end is None:
             begin, time = float(one.start_frame), f"frame {one.start_frame}"
             text = f"object {one.id}, {one.end_frame - one.start_frame + 1} frames"
         else:
-            begin, time, text = one.start, _clock(one.start), f"object {one.id}, {one.end - one.start:.1f} s"
+            begin, time = one.start, clock_text(one.start, whole=True)
+            text = f"object {one.id}, {one.end - one.start:.1f} s"
         yield {
             "kind": "object",
             "source": result.name,
@@ -81,13 +81,9 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             "time": time,
             "text": text,
             "regions": one.regions,
-            "picture": _link(inside(result.folder, one.picture), base),
+            "picture": link(base, inside(result.folder, one.picture)),
             "clip": "",
         }
-
-
-def _clock(seconds: float) -> str:
-    return clock_text(max(seconds, 0.0)).partition(".")[0]
 
 
 def _number(text: str) -> float:
@@ -96,8 +92,3 @@ def _number(text: str) -> float:
     except ValueError:
         return 0.0
     return number if abs(number) < 1e9 else 0.0
-
-
-def _link(path: Path | None, base: Path) -> str:
-    """Return the address of a file in a page in the folder `base`; empty without a file."""
-    return "" if path is None else quote(Path(os.path.relpath(path, base)).as_posix(), errors="surrogateescape")

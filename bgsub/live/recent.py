@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.events.feed import EventFeed
-from bgsub.events.summary.highlights import Highlight, Highlights
+from bgsub.events.highlights import Highlight, Highlights
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
@@ -85,7 +85,7 @@ def _time(one: Highlight) -> str:
     event = one.event
     if event.began is not None:
         return event.began[11:19]
-    return f"frame {event.start_frame}" if event.start_time is None else clock_text(max(event.start_time, 0.0))[:8]
+    return f"frame {event.start_frame}" if event.start_time is None else clock_text(event.start_time, whole=True)
 
 
 def _length(one: Highlight) -> float | None:

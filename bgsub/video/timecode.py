@@ -62,10 +62,11 @@ class Timecode:
         return f"{float(self.amount):.9g} s"
 
 
-def clock_text(seconds: float) -> str:
-    """Return seconds, 0 or more, as ``01:02:03.456``."""
-    minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}.{milliseconds % 1000:03d}"
+def clock_text(seconds: float, *, whole: bool = False) -> str:
+    """Return seconds, negative ones as 0, as ``01:02:03.456``; `whole` ones without the rest."""
+    minutes, milliseconds = divmod(round(1000 * max(seconds, 0.0)), 60_000)
+    text = f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}"
+    return text if whole else f"{text}.{milliseconds % 1000:03d}"
 
 
 def _parse_text(text: str) -> Timecode | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -33,6 +35,11 @@ def _templates() -> Environment:
     )
     environment.filters["data_uri"] = lambda jpeg: f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"
     return environment
+
+
+def link(folder: Path, path: str | Path | None) -> str:
+    """Return the address of a file in a page in `folder`; empty without a file."""
+    return "" if path is None else quote(Path(os.path.relpath(path, folder)).as_posix(), errors="surrogateescape")
 
 
 def shrunk(image: np.ndarray, longest: float, how: int = cv2.INTER_AREA) -> np.ndarray:

@@ -12,10 +12,9 @@ from event_scenes import RATE, SHAPE, mask_of, pairs, walk, write
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
-from bgsub.events import EventFeed, MotionRules, ObjectLinker, SummarySink
-from bgsub.events.summary import highlights
-from bgsub.events.summary.facts import RunFacts, TimeAxis
-from bgsub.events.summary.highlights import HeatMap, draw_heat_map
+from bgsub.events import EventFeed, MotionRules, ObjectLinker, SummarySink, highlights
+from bgsub.events.highlights import HeatMap, draw_heat_map
+from bgsub.events.summary_page import RunFacts, TimeAxis
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
