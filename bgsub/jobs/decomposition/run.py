@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,7 +172,21 @@ def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> Decom
     (30, 40, ['low_rank.npy', 'sparse.npy'])
     """
     started = time.monotonic()
-    samples, model, outputs, skipped = (_run_matrix if is_matrix(job.source) else _run_frames)(job, watch)
+    with ExitStack() as stack:
+        source = None if is_matrix(job.source) else stack.enter_context(_open(job))
+        path = Path(job.source) if source is None else source.path
+        ending = Path(job.source).suffix.lower()
+        targets = matrix_targets(ending) if source is None else frame_targets(source.numbered)
+        if job.save_arrays and not any(target.name.endswith(".npz") for target in targets):
+            targets.append(arrays_target())
+        folder = stack.enter_context(output_folder(job.output, targets, path, job.overwrite))
+        samples: Samples
+        if source is None:
+            samples = read_matrix(job.source, key=job.key, columns=job.columns, float32=job.float32, rank=job.rank)
+        else:
+            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank)
+        model = _fit_and_write(samples, job, watch, targets, folder)
+    outputs, skipped = [job.output / target.name for target in targets], 0 if source is None else source.skipped
     seconds, found = time.monotonic() - started, outliers(samples, model)
     name, shown, (n, m) = samples.name, samples.description, samples.X.shape
     return DecompositionResult(name, shown, n, m, model, *found, seconds, skipped, outputs)
@@ -208,38 +222,11 @@ def outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:
     return threshold, count / max(total, 1)
 
 
-_Done = tuple[Samples, RobustPCA, list[Path], int]
-
-
-def _run_matrix(job: DecompositionJob, watch: Watch) -> _Done:
-    path = Path(job.source)
-    targets = _with_extras(matrix_targets(path.suffix.lower()), job)
-    with output_folder(job.output, targets, path, job.overwrite) as folder:
-        samples = read_matrix(job.source, key=job.key, columns=job.columns, float32=job.float32, rank=job.rank)
-        model = _fit_and_write(samples, job, watch, targets, folder)
-    return samples, model, [job.output / target.name for target in targets], 0
-
-
-def _run_frames(job: DecompositionJob, watch: Watch) -> _Done:
-    with _open(job) as source:
-        targets = _with_extras(frame_targets(source.numbered), job)
-        with output_folder(job.output, targets, source.path, job.overwrite) as folder:
-            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank)
-            model = _fit_and_write(samples, job, watch, targets, folder)
-        return samples, model, [job.output / target.name for target in targets], source.skipped
-
-
 def _open(job: DecompositionJob) -> FrameSource:
     """Open a source of frames that has an end."""
     if is_camera(job.source):
         raise ParameterError(f"the input of a decomposition must be a file or images, got the camera '{job.source}'")
     return open_source(job.source, **job.open_options)
-
-
-def _with_extras(targets: list[Target], job: DecompositionJob) -> list[Target]:
-    if job.save_arrays and not any(target.name.endswith(".npz") for target in targets):
-        return [*targets, arrays_target()]
-    return targets
 
 
 def _fit_and_write(
