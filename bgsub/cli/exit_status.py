@@ -7,17 +7,8 @@ import signal
 
 import click
 
+from bgsub import errors
 from bgsub.cli.setting_sources import setting_of
-from bgsub.errors import (
-    BgsubError,
-    BrokenSourceError,
-    DependencyError,
-    OutputError,
-    ReaderGoneError,
-    StoppedError,
-    did_you_mean,
-    printable,
-)
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
 from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.storage.durable_io import DISK_FAILURES
@@ -25,19 +16,19 @@ from bgsub.storage.durable_io import DISK_FAILURES
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # as a shell reports a program that SIGPIPE ended
 
-_FAILURES = (BrokenSourceError, DependencyError, OutputError)
+_FAILURES = (errors.BrokenSourceError, errors.DependencyError, errors.OutputError)
 
 
 def exit_status(error: BaseException) -> tuple[str, int]:
     """Return the message in one line and the exit code, of a signal 128 and its number."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error  # click's error for Ctrl-C
-    if isinstance(error, StoppedError):
+    if isinstance(error, errors.StoppedError):
         message, code = str(error), code_of(error.by)
     elif isinstance(cause, KeyboardInterrupt):
         message, code = stopped_by(name_of(cause)), code_of(name_of(cause))
     else:
         message, code = _of_error(error)
-    return printable(" ".join(line.strip() for line in message.splitlines())), code
+    return errors.printable(" ".join(line.strip() for line in message.splitlines())), code
 
 
 def _of_error(error: BaseException) -> tuple[str, int]:
@@ -49,9 +40,9 @@ def _of_error(error: BaseException) -> tuple[str, int]:
         return f"{_usage(error)}; see {error.ctx.command_path} --help", WRONG_INPUT
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
-    if isinstance(error, BgsubError):
+    if isinstance(error, errors.BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
-        return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
+        return str(error), READER_GONE if isinstance(error, errors.ReaderGoneError) else code
     return _unexpected(error), FAILURE
 
 
@@ -80,7 +71,7 @@ def _usage(error: click.UsageError) -> str:
         word = message.partition("'")[2].rstrip("'")
         if "://" in word or os.path.exists(word):
             return f"{message}; bgsub scan {word} lists its motion, bgsub run {word} -o out writes masks"
-        return message + did_you_mean(word, context.command.commands)
+        return message + errors.did_you_mean(word, context.command.commands)
     return message
 
 
@@ -89,4 +80,4 @@ def _option_hint(name: str, context: click.Context) -> str:
     if context is not program and any(name in option.opts for option in program.command.params):
         return f"; put it before the command: {program.command_path} {name}"
     flags = (flag for option in context.command.get_params(context) for flag in option.opts)
-    return did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
+    return errors.did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""

@@ -16,21 +16,10 @@ from bgsub.errors import SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.live.recent import RecentEvents
 from bgsub.separation import Separation
+from bgsub.video import views
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
-from bgsub.video.views import (
-    LEAST_SIZE,
-    PANEL_TILES,
-    add_bar,
-    add_box,
-    add_label,
-    annotated,
-    enlarged,
-    get_view,
-    text_scale,
-    to_bgr8,
-)
 from bgsub.video.web_page import shrunk
 
 #: A separation, or a frame without one yet, which is shown as it is in each view.
@@ -72,7 +61,7 @@ class Viewer:
     def waiting(self) -> np.ndarray:
         """Return the picture before the first frame, (h, w, 3) uint8."""
         image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
-        return self._with_words(image) if self._words else add_label(image, self._waits)
+        return self._with_words(image) if self._words else views.add_label(image, self._waits)
 
     @property
     def _waits(self) -> str:
@@ -89,12 +78,12 @@ class Viewer:
     def view(self, shown: Shown, name: str) -> np.ndarray:
         """Return a view without text, (h, w, 3) uint8, reduced to the longest side."""
         if isinstance(shown, Frame):
-            return to_bgr8(self._small(shown.image, 1))
+            return views.to_bgr8(self._small(shown.image, 1))
         check_choice("view", name, LIVE_VIEWS)
-        tiles = PANEL_TILES if name == "panel" else 1
+        tiles = views.PANEL_TILES if name == "panel" else 1
         separation = self._reduced(shown, tiles)
-        picture = to_bgr8(get_view(name)(replace(separation, annotate=None)))
-        return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
+        picture = views.to_bgr8(views.get_view(name)(replace(separation, annotate=None)))
+        return views.annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
 
     def _small(self, image: np.ndarray, tiles: int, how: int = cv2.INTER_AREA) -> np.ndarray:
         """Reduce an image so that `tiles` of them side by side fit into the longest side."""
@@ -112,20 +101,20 @@ class Viewer:
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
-        image = enlarged(image)
-        below, right = max(LEAST_SIZE[1] - image.shape[0], 0), max(LEAST_SIZE[0] - image.shape[1], 0)
+        image = views.enlarged(image)
+        below, right = max(views.LEAST_SIZE[1] - image.shape[0], 0), max(views.LEAST_SIZE[0] - image.shape[1], 0)
         if below or right:
             image = cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT)
-        scale = text_scale(image)
+        scale = views.text_scale(image)
         states = self._states()
         if states:
-            image = add_label(image, ", ".join(states), scale)
+            image = views.add_label(image, ", ".join(states), scale)
         if controls.show_help:
             parameters = controls.parameters
             values = [(setting.name.replace("_", " "), f"{parameters[setting.name]:g}") for setting in SETTINGS]
-            image = add_box(image, [*KEYS, ("", ""), *values], scale)
+            image = views.add_box(image, [*KEYS, ("", ""), *values], scale)
         if controls.show_statistics:
-            image = add_bar(image, statistics_words(controls.statistics.as_dict()), scale)
+            image = views.add_bar(image, statistics_words(controls.statistics.as_dict()), scale)
         return image
 
 

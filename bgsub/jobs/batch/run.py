@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import BgsubError, ParameterError, import_optional, logger
-from bgsub.jobs.batch.folders import (
-    RECORD,
-    Input,
-    assign_targets,
-    check_own,
-    find_inputs,
-    publish,
-    read_record,
-    remove_leftovers,
-)
+from bgsub.jobs.batch import folders
 from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder
 from bgsub.jobs.batch.task import Outcome, Task, as_one_line
 from bgsub.jobs.batch.workers import LocalWorkers, Workers, WorkersLost, refuse_worker_process
@@ -144,7 +135,7 @@ class Dispatch:
             del self._running[future]
             self._waiting.append(task)
             return
-        dead = remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
+        dead = folders.remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
         attempts = self._attempts[target] + (0 if self._deaths[target] else dead)
         state, result = ("failed", {}) if outcome.error else ("done", outcome.result)
         ended = replace(task.entry, seconds=outcome.seconds, worker=outcome.worker, error=outcome.error)
@@ -176,7 +167,7 @@ def _published(task: Task, outcome: Outcome) -> Outcome:
         if not attempt.is_dir():
             hidden = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
             return replace(outcome, error=hidden, retryable=True)
-        publish(attempt, target)
+        folders.publish(attempt, target)
     except BgsubError as error:
         return replace(outcome, error=str(error))
     except OSError as error:
@@ -264,7 +255,7 @@ def run_batch(
     if scheduler is not None:
         import_optional("distributed", "a scheduler needs the package distributed: pip install 'bgsub[batch]'")
     refuse_worker_process()
-    inputs = find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
+    inputs = folders.find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
     folder = Path(os.path.abspath(output))
     _check_job(make_job, inputs[0], folder)
     result = BatchResult(folder)
@@ -275,13 +266,13 @@ def run_batch(
         for task in _plan(inputs, manifest, make_job):
             entry = None if overwrite else _finished_entry(task, manifest)
             if entry is None:
-                check_own(task.job.output)
+                folders.check_own(task.job.output)
                 todo.append(task)
             else:
                 result.skipped.append(entry)
-                remove_leftovers([task.job.output])
+                folders.remove_leftovers([task.job.output])
         targets = [task.job.output for task in todo]
-        remove_leftovers(targets, keep=not overwrite)
+        folders.remove_leftovers(targets, keep=not overwrite)
         started(len(todo), len(result.skipped))
         try:
             if todo:
@@ -291,7 +282,7 @@ def run_batch(
             result.stopped = name_of(interrupt)
             result.left = len(todo) - len(result.done) - len(result.failed)
         finally:
-            remove_leftovers(targets, keep=True)
+            folders.remove_leftovers(targets, keep=True)
             manifest.write_csv()
     return result
 
@@ -305,7 +296,7 @@ def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Wo
     return DaskWorkers(scheduler)
 
 
-def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
+def _check_job(make_job: MakeJob, first: folders.Input, folder: Path) -> None:
     """Check the options once, before anything is written."""
     job = make_job(str(first.path), folder / "x")
     make_subtractor(job.parameters, job.model, privacy=job.privacy)
@@ -316,12 +307,14 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
     for texts in (job.roi, job.ignore, job.privacy):
         if texts:
             Regions(texts)
-    if job.save_model == job.output / RECORD:
-        raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
+    if job.save_model == job.output / folders.RECORD:
+        raise ParameterError(
+            f"save_model must have another name than '{folders.RECORD}', which a batch needs for itself"
+        )
 
 
-def _plan(inputs: Sequence[Input], manifest: Manifest, make_job: MakeJob) -> list[Task]:
-    targets = assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
+def _plan(inputs: Sequence[folders.Input], manifest: Manifest, make_job: MakeJob) -> list[Task]:
+    targets = folders.assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
     tasks = []
     for source in inputs:
         name = targets[source.state.path]
@@ -347,7 +340,7 @@ def _absolute(job: Job) -> Job:
 def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
     """Return the entry of unchanged results of the same job, else None; ParameterError if another job made them."""
     planned, target = task.entry, task.job.output
-    record = read_record(target)
+    record = folders.read_record(target)
     try:
         made = JobIdentity.from_dict(record)
         difference = task.identity.difference(made)

@@ -15,17 +15,8 @@ from bgsub.errors import SinkError, logger
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import Journal, playable_name, rename
 from bgsub.video._pyav import av
+from bgsub.video.sinks import encoding
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
-from bgsub.video.sinks.encoding import (
-    DEFAULT_FPS,
-    FORMATS,
-    INTRA,
-    SegmentEncoder,
-    SegmentFrames,
-    choose_encoding,
-    packet_from_bytes,
-    packet_to_bytes,
-)
 from bgsub.video.sinks.muxing import Muxer
 from bgsub.video.sources.base import Frame, rate_as_fraction
 from bgsub.video.views import get_view
@@ -88,19 +79,19 @@ class VideoSink(Sink):
         *,
         audio_from: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = path_with_ending(path, "a video file", tuple(FORMATS))
+        self.path = path_with_ending(path, "a video file", tuple(encoding.FORMATS))
         self.partial_path = playable_name(self.path)
         self._view = get_view(view)
-        self._encoding = choose_encoding(view, self.path.suffix.lower())
-        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or DEFAULT_FPS
+        self._encoding = encoding.choose_encoding(view, self.path.suffix.lower())
+        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or encoding.DEFAULT_FPS
         self._audio_from = None if audio_from is None else Path(audio_from)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._shape: tuple[int, ...] = ()
         self._count = 0
-        self._encoder: SegmentEncoder | None = None
+        self._encoder: encoding.SegmentEncoder | None = None
         self._muxer: Muxer | None = None
         self._journal: Journal | None = None
-        self._frames: SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
+        self._frames: encoding.SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
         self._begin = 0  # bytes of the journal when the segment began
         self._failed = False
         prepare_folder(self.path.parent)
@@ -117,7 +108,7 @@ class VideoSink(Sink):
                 if self._frames is not None and self._journal is not None:
                     self._begin = self._journal.size
                     self._frames.begin()
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
             picture = self._encoder.frame_of(image, ticks)
             if self._frames is not None:
                 self._frames.add(picture)
@@ -134,7 +125,7 @@ class VideoSink(Sink):
             if self._journal is not None:
                 try:
                     for facts, data in self._journal.records():
-                        self._mux(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
+                        self._mux(encoding.packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
                 except BaseException:
                     self._close_muxer()
                     raise
@@ -186,7 +177,7 @@ class VideoSink(Sink):
             self._frames.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
                 for picture in self._frames.frames(self._size, self._encoder.time_base):
                     self._store(self._encoder.encode(picture))
 
@@ -196,12 +187,12 @@ class VideoSink(Sink):
 
     def _new_journal(self) -> Journal:
         self._journal = Journal(self.path)
-        if self._encoding.codec not in INTRA:
-            self._frames = SegmentFrames(self.path, self._encoding.pixels)
+        if self._encoding.codec not in encoding.INTRA:
+            self._frames = encoding.SegmentFrames(self.path, self._encoding.pixels)
         return self._journal
 
     @property
-    def _files(self) -> list[Journal | SegmentFrames]:
+    def _files(self) -> list[Journal | encoding.SegmentFrames]:
         """The temporary files of an output that can be resumed."""
         return [file for file in (self._journal, self._frames) if file is not None]
 
@@ -214,7 +205,7 @@ class VideoSink(Sink):
     def _store(self, packets: Iterable[Any]) -> None:
         for packet in packets:
             if self._journal is not None:
-                self._journal.add(*packet_to_bytes(packet))
+                self._journal.add(*encoding.packet_to_bytes(packet))
             else:
                 self._mux(packet)
 
