@@ -16,7 +16,6 @@ from click.core import ParameterSource
 from bgsub import live as sessions
 from bgsub.cli import options as opt
 from bgsub.cli import output_options as out
-from bgsub.cli.config import as_toml
 from bgsub.cli.exit_status import FAILURE, OK, exit_status
 from bgsub.cli.help import SCREEN, Example
 from bgsub.cli.logs import Reporting, json_option, logger
@@ -24,6 +23,7 @@ from bgsub.cli.method_options import MethodCommand, model_option, save_model_opt
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
 from bgsub.cli.settings import Command
+from bgsub.cli.setup import as_toml
 from bgsub.errors import ParameterError, SinkError, printable
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult

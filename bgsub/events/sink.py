@@ -13,7 +13,7 @@ from bgsub.events.feed import COLUMNS as REGION_COLUMNS
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.object_pictures import ObjectPictureSink
+from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.summary_page import SummarySink
 from bgsub.events.writers import COLUMNS, csv_line, csv_row, json_line
 from bgsub.separation import Separation

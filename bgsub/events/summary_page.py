@@ -16,8 +16,8 @@ from bgsub.errors import counted
 from bgsub.events._state import dump, load
 from bgsub.events.event import Event, EventKind, Step
 from bgsub.events.feed import EventFeed
-from bgsub.events.highlights import LONGEST, HeatMap, Highlights, draw_heat_map
 from bgsub.events.linking import ObjectLinker
+from bgsub.events.pictures import LONGEST, HeatMap, Highlights, draw_heat_map
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.regions import Regions

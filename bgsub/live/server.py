@@ -23,9 +23,8 @@ from bgsub.errors import ParameterError, SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
 from bgsub.live.commands import run_command, state_of
-from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
-from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, encode_part
+from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, RecentEvents, encode_part
 
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),

@@ -24,10 +24,9 @@ from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
-from bgsub.live.viewer import Broadcast, SnapshotSink, Viewer
+from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
@@ -35,11 +34,10 @@ from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.base import Frame, FrameSource, SelectedSource
 from bgsub.video.sources.camera_address import file_name, insecure_mark, without_password
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipes import PipeSource, is_pipe
-from bgsub.video.sources.selection import SelectedSource
 
 _TICK = 0.04  # seconds between two updates of a window without frames
 _CATCH_UP = 0.25  # maximum delay in seconds that a file played in real time makes up for

@@ -10,8 +10,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Region, Regions, bounding_box
-from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.selection import SelectedSource
+from bgsub.video.sources.base import Frame, FrameSource, SelectedSource
 from bgsub.video.timecode import Part
 
 

@@ -17,8 +17,8 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.events import EventFeed, EventSink, MotionRules, ObjectLinker
 from bgsub.events.motion_table import MotionListSink, motion_table, write_motion
-from bgsub.events.object_pictures import ObjectPictureSink
 from bgsub.events.overview import write_overview
+from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.results import find_results
 from bgsub.events.search import search_results
 from bgsub.video import VideoSink

@@ -22,9 +22,9 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events import EventFeed, MotionRules, ObjectLinker
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections, is_loopback
-from bgsub.live.recent import RecentEvents
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
+from bgsub.live.viewer import RecentEvents
 from bgsub.video import Frame
 
 TOKEN = "correct-horse"

@@ -14,8 +14,7 @@ from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, pars
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ImageSequenceSink, StillSink, default_prefix
-from bgsub.video.sinks.stream import standard_output_sink
-from bgsub.video.sinks.video import VideoSink
+from bgsub.video.sinks.video import VideoSink, standard_output_sink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
 

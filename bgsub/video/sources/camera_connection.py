@@ -16,8 +16,7 @@ from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.http_stream import HttpStream, RefusedError
-from bgsub.video.sources.rtsp_relay import RtspRelay
+from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRelay
 
 # A webcam loses single frames; a lost connection fails at once, each time.
 _RETRIES = 5
