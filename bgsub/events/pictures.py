@@ -32,20 +32,12 @@ _QUALITY = 85
 _NAME = re.compile(r"\d{6}\.jpg")
 
 
-@dataclass
-class _Best:
-    """The best sight of an object so far."""
-
-    score: float
-    jpeg: bytes
-
-
 class ObjectPictureSink(Sink):
     """Writes a picture of each object, ``000012.jpg``: its largest, sharpest sight away from the edge of the frame."""
 
     def __init__(self, folder: Path, feed: EventFeed) -> None:
         self.folder, self._feed = folder, feed
-        self._best: dict[int, _Best] = {}
+        self._best: dict[int, tuple[float, bytes]] = {}  # score and JPEG of the best sight of each object so far
         self._written = 0
         self._done = False
         self._partial, self._not_synced = partial_name(folder), list[Path]()
@@ -83,15 +75,13 @@ class ObjectPictureSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         self._sync()
-        best = {number: [one.score, base64.b64encode(one.jpeg).decode()] for number, one in self._best.items()}
+        best = {number: [score, base64.b64encode(jpeg).decode()] for number, (score, jpeg) in self._best.items()}
         return {"feed": self._feed.checkpoint(self), "best": best, "written": self._written}
 
     def resume(self, state: dict[str, Any]) -> None:
         if state:
             self._feed.resume(state["feed"])
-            self._best = {
-                int(key): _Best(score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()
-            }
+            self._best = {int(key): (score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()}
             self._written = state["written"]
 
     def _sync(self) -> None:
@@ -106,15 +96,15 @@ class ObjectPictureSink(Sink):
         rows, columns = image.shape[:2]
         is_whole = x > 0 and y > 0 and x + w < columns and y + h < rows
         most = 2 * one.area * (1 if is_whole else _AT_BORDER)
-        best = self._best.get(one.id)
-        if best is not None and most < _BETTER * best.score:
+        best, _ = self._best.get(one.id, (-1.0, b""))
+        if most < _BETTER * best:
             return
         margin = round(max(_MARGIN * max(w, h), (_LEAST_SIDE * min(rows, columns) - min(w, h)) / 2))
         part = to_bgr8(image[max(y - margin, 0) : y + h + margin, max(x - margin, 0) : x + w + margin])
         sharpness = min(float(cv2.Laplacian(cv2.cvtColor(part, cv2.COLOR_BGR2GRAY), cv2.CV_32F).var()) / _SHARP, 1)
         score = most * (1 + sharpness) / 2
-        if best is None or score > _BETTER * best.score:
-            self._best[one.id] = _Best(score, jpeg_of(shrunk(part, THUMBNAIL), _QUALITY))
+        if score > _BETTER * best:
+            self._best[one.id] = (score, jpeg_of(shrunk(part, THUMBNAIL), _QUALITY))
 
     def _store(self, finished: list[Event]) -> None:
         """Write the pictures of objects that have ended."""
@@ -127,7 +117,7 @@ class ObjectPictureSink(Sink):
                     logger.warning("only the first %d objects get pictures", MOST)
                 continue
             path = self._partial / f"{event.id:06d}.jpg"
-            write_whole(path, best.jpeg, durable=False)
+            write_whole(path, best[1], durable=False)
             self._not_synced.append(path)
             event.picture = str(self.folder / path.name)
             self._written = max(self._written, event.id)

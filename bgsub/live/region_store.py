@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Length, Region, Regions, processed
@@ -17,17 +17,7 @@ KINDS = ("roi", "ignore", "privacy")
 _MAX_REGIONS = 100  # of a kind
 
 Texts = dict[str, tuple[str, ...]]
-
-
-class Follower(Protocol):
-    """A running camera that uses new regions at once."""
-
-    shape: tuple[int, int]
-
-    def __call__(self, texts: Texts, /) -> None:
-        """Use regions, given by kind."""
-
-
+Follow = Callable[[Texts], None]  # makes a running camera use regions, given by kind, at once
 Save = Callable[[Mapping[str, Sequence[str]]], str]
 
 
@@ -53,7 +43,7 @@ class RegionStore:
         self._texts: Texts = {kind: tuple((texts or {}).get(kind, ())) for kind in KINDS}
         self._save = save
         self._lock = threading.Lock()
-        self.followers: list[Follower] = []  #: Running cameras.
+        self._followers: list[tuple[tuple[int, int], Follow]] = []  # of running cameras, with their frame shapes
         self._replaced = False
 
     @property
@@ -62,20 +52,17 @@ class RegionStore:
         return dict(self._texts)
 
     @contextmanager
-    def followed_by(self, follower: Follower) -> Iterator[None]:
-        """Call `follower` with the texts by kind when they are replaced in the block, or were before; from any thread.
-
-        Its `shape`, height and width, is that of the frames in which regions must lie.
-        """
+    def followed_by(self, shape: tuple[int, int], follow: Follow) -> Iterator[None]:
+        """Call `follow` when regions, which must lie in frames of `shape`, are replaced in the block or were before."""
         with self._lock:
-            self.followers.append(follower)
+            self._followers.append((shape, follow))
             if self._replaced:
-                follower(self._texts)
+                follow(self._texts)
         try:
             yield
         finally:
             with self._lock:
-                self.followers.remove(follower)
+                self._followers.remove((shape, follow))
 
     def describe(self, width: int, height: int) -> list[dict[str, Any]]:
         """Return ``kind``, ``name``, ``text`` and corners ``points`` in percent of each region, for a frame size."""
@@ -86,7 +73,7 @@ class RegionStore:
         ]
 
     def replace(self, texts: Any, shapes: Sequence[tuple[int, int]] = ()) -> str:
-        """Replace all regions, for the cameras that run (`followers`) and the next start; return a message.
+        """Replace all regions, for the cameras that run and the next start; return a message.
 
         `texts` is an object with a list of regions for each kind, `shapes` are heights and widths of the frames. Raise
         ParameterError for invalid regions, regions outside the frames, ignored regions that leave nothing, or new mask
@@ -97,15 +84,15 @@ class RegionStore:
         if not isinstance(texts, dict) or set(texts) != set(KINDS):
             raise ParameterError(f"regions must be an object with {' and '.join(KINDS)}, each a list of texts")
         with self._lock:
-            shapes = sorted({*shapes, *(follower.shape for follower in self.followers)})
+            shapes = sorted({*shapes, *(shape for shape, _ in self._followers)})
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             for shape in shapes:
                 processed(shape, Regions.of(checked["roi"]), Regions.of(checked["ignore"]))
             place = self._save(checked)
             self._texts, self._replaced = checked, True
-            for follow in self.followers:
+            for _, follow in self._followers:
                 follow(checked)
-            return f"regions saved in {place}; used from {'now on' if self.followers else 'the next start'}"
+            return f"regions saved in {place}; used from {'now on' if self._followers else 'the next start'}"
 
     def _checked(self, kind: str, texts: Any, shapes: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):

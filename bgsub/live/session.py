@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.live.region_store import RegionStore
+from bgsub.live.region_store import RegionStore, Texts
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
@@ -212,8 +212,8 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             if self._regions is None or self.server is None or not isinstance(source, PrivateSource):
                 return self._runner(source, run.restricted(subtractor, camera), sinks, **options)
             within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), source.mask)
-            follower = _RegionFollower(source, within, feed, self.server.sink(number))
-            with self._regions.followed_by(follower):
+            follow = partial(_use_regions, source, within, feed, self.server.sink(number))
+            with self._regions.followed_by(source.size[::-1], follow):
                 return self._runner(source, within, sinks, **options)
 
     def _open(self, camera: Job) -> FrameSource:
@@ -285,20 +285,16 @@ def _check(cameras: Sequence[Job]) -> None:
             run.make_subtractor(camera.parameters)
 
 
-class _RegionFollower:
-    """Makes a running camera use regions that were drawn on the page."""
-
-    def __init__(self, source: PrivateSource, within: RegionSubtractor, feed: EventFeed, page: Broadcast) -> None:
-        self._source, self._within, self._feed, self._page = source, within, feed, page
-        self.shape = source.size[::-1]
-
-    def __call__(self, texts: Mapping[str, Sequence[str]]) -> None:
-        regions = Regions.of(texts["roi"])
-        self._within.replace(regions, Regions.of(texts["ignore"]))
-        self._feed.replace_regions(regions)
-        if list(texts["privacy"]) != self._source.mask.texts:
-            self._source.mask.replace(texts["privacy"])
-            self._page.forget()
+def _use_regions(
+    source: PrivateSource, within: RegionSubtractor, feed: EventFeed, page: Broadcast, texts: Texts
+) -> None:
+    """Make a running camera use regions that were drawn on the page."""
+    regions = Regions.of(texts["roi"])
+    within.replace(regions, Regions.of(texts["ignore"]))
+    feed.replace_regions(regions)
+    if list(texts["privacy"]) != source.mask.texts:
+        source.mask.replace(texts["privacy"])
+        page.forget()
 
 
 class PacedSource(SelectedSource):

@@ -320,7 +320,7 @@ def test_drawn_regions_hold_at_once(cameras):
         [True, True, True],
         [False, True, False],
     ]
-    assert not store.followers
+    assert not store._followers
 
 
 def test_a_camera_that_opens_later_uses_the_drawn_regions(cameras, monkeypatch):
