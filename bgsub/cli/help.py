@@ -1,8 +1,4 @@
-"""Help of the commands: options in groups, the common ones first, and examples that run.
-
-A command with many options names the common ones: ``--help`` shows these, ``--help-all`` shows all. For a command
-with few options both show all. The options for reporting, which every command has, are in ``bgsub --help``.
-"""
+"""Help of the commands: options in groups, the common ones (``--help``) or all (``--help-all``), and examples."""
 
 from __future__ import annotations
 

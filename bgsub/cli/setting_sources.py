@@ -1,9 +1,4 @@
-"""Settings of the commands from TOML files, and where the value of an option comes from.
-
-Keys are the long names of the options. Keys at the top of a file apply to every command that has the option, those in
-the table of a command, such as ``[run]``, to that command only. ``[method]`` has the parameters of the method. Paths
-are relative to the working directory, not to the file.
-"""
+"""Settings of the commands from TOML files, and where the value of an option comes from."""
 
 from __future__ import annotations
 

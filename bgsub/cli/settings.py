@@ -1,7 +1,4 @@
-"""Commands whose options can also be set in files and in the environment.
-
-Both are click's own means: the files become the `default_map` of a context, and every option has its variables.
-"""
+"""Commands with settings from files (click's `default_map`) and from the environment."""
 
 from __future__ import annotations
 

@@ -141,10 +141,6 @@ class LiveStatistics:
         return (len(self._times) - 1) / span if span > 0 else 0.0
 
 
-def _unchanged(frames: Iterator[Frame]) -> Generator[Frame, None, None]:
-    yield from frames
-
-
 class Controls:
     """Live state of one run, shared by its pipeline, windows and browsers; safe to use from any thread.
 
@@ -182,7 +178,8 @@ class Controls:
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
-        self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]] = _unchanged  # of a rehearsal
+        self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]]  # of a rehearsal
+        self.watch_ahead = lambda frames: (frame for frame in frames)
         self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
 
     # -- commands ------------------------------------------------------------------------------------------------

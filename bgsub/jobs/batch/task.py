@@ -1,8 +1,4 @@
-"""One task of a batch, in the process of a worker.
-
-An attempt writes into a folder of its own beside the final one, or continues that of an attempt that died. Only the
-process of the batch gives a folder its final name, so a result appears once and whole.
-"""
+"""One task of a batch, in a worker: an attempt in a folder of its own, which the batch renames at the end."""
 
 from __future__ import annotations
 

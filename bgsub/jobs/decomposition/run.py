@@ -31,10 +31,6 @@ _DEVIATIONS = 3.0
 _FLOOR = 1e-3  # of the size of the low-rank part: the least threshold of an outlier in data without noise
 
 
-def _unwatched(_name: str, _memory: int, _last: float | None) -> AbstractContextManager[Callback]:
-    return nullcontext(lambda _progress: None)
-
-
 @dataclass(frozen=True)
 class DecompositionJob:
     """The input of a decomposition, its parameters and its outputs.
@@ -140,7 +136,9 @@ class DecompositionResult:
         }
 
 
-def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> DecompositionResult:
+def run_decomposition(
+    job: DecompositionJob, watch: Watch = lambda *_: nullcontext(lambda _progress: None)
+) -> DecompositionResult:
     """Read the input, split it, and write all parts or none.
 
     Parameters
