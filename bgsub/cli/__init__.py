@@ -15,10 +15,18 @@ import click
 from bgsub.cli.batch import batch
 from bgsub.cli.decompose import decompose
 from bgsub.cli.evaluate import bench, demo, evaluate
-from bgsub.cli.exit_status import FAILURE, OK, READER_GONE, exit_status
 from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
 from bgsub.cli.live import live, regions
-from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
+from bgsub.cli.reporting import (
+    FAILURE,
+    OK,
+    READER_GONE,
+    Reporting,
+    exit_status,
+    is_verbose,
+    log_to_screen,
+    reporting_options,
+)
 from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
 from bgsub.cli.setup import config, print_versions, warm_up

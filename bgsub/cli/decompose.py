@@ -14,9 +14,8 @@ from click.core import ParameterSource
 
 from bgsub.cli import options as opt
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
-from bgsub.cli.logs import json_option
 from bgsub.cli.pipeline import show_result
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import json_option, show_progress
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.jobs import decomposition

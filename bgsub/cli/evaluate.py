@@ -14,10 +14,9 @@ import bgsub
 from bgsub import evaluation, synthetic, video
 from bgsub.cli import options as opt
 from bgsub.cli.help import INPUT, OUTPUT, Example
-from bgsub.cli.logs import Reporting, json_option
 from bgsub.cli.method_options import MethodCommand, given, make_subtractor
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import Reporting, json_option, show_progress
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, SinkError
 from bgsub.evaluation.methods import OPENCV_METHODS

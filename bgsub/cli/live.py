@@ -16,11 +16,10 @@ from click.core import ParameterSource
 from bgsub import live as sessions
 from bgsub.cli import options as opt
 from bgsub.cli import output_options as out
-from bgsub.cli.exit_status import FAILURE, OK, exit_status
 from bgsub.cli.help import SCREEN, Example
-from bgsub.cli.logs import Reporting, json_option, logger
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
+from bgsub.cli.reporting import FAILURE, OK, Reporting, exit_status, json_option, logger
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.cli.setup import as_toml

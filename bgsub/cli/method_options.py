@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
-from bgsub.cli.logs import logger
 from bgsub.cli.options import check_file, file_option, number_of
+from bgsub.cli.reporting import logger
 from bgsub.cli.setting_sources import called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, did_you_mean

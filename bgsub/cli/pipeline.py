@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub import jobs
-from bgsub.cli.exit_status import stopped_by
-from bgsub.cli.logs import Reporting, to_file
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import Reporting, show_progress, stopped_by, to_file
 from bgsub.errors import BrokenSourceError, StoppedError, counted, printable
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED

@@ -10,9 +10,9 @@ import click
 from bgsub.cli import options as opt
 from bgsub.cli import output_options as out
 from bgsub.cli.help import RUNNING, Example
-from bgsub.cli.logs import json_option
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.pipeline import RunReporter, run_job
+from bgsub.cli.reporting import json_option
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (

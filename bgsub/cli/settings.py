@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bgsub.cli.help import HelpfulCommand
-from bgsub.cli.logs import Reporting, logged, logger, reporting_options
+from bgsub.cli.reporting import Reporting, logged, logger, reporting_options
 from bgsub.cli.setting_sources import FOUND, Setting, Settings, find_files, read_settings, remember, setting_of
 from bgsub.errors import ParameterError, did_you_mean
 

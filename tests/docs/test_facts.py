@@ -13,7 +13,7 @@ from bgsub import BackgroundSubtractor, RobustPCA, Separation
 from bgsub._opencv import cv2
 from bgsub.cli import program
 from bgsub.events import clips, feed, writers
-from bgsub.jobs.batch import manifest
+from bgsub.jobs.batch import files
 from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.subtractor.opencv_names import OPENCV_NAMES
@@ -103,7 +103,7 @@ def test_columns_of_files_are_documented():
     }.items():
         assert sorted(table("howto-events.md", after)) == sorted(columns)
     (line,) = (line for line in read("howto-hours-of-files.md").splitlines() if "manifest.csv" in line)
-    assert {*manifest._COLUMNS, "error"} <= set(re.findall(r"`(\w+)`", line))
+    assert {*files._COLUMNS, "error"} <= set(re.findall(r"`(\w+)`", line))
 
 
 def test_window_keys_match_the_page():

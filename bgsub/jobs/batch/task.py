@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError, logger
-from bgsub.jobs.batch.folders import RECORD, as_published, new_attempt, unfinished
-from bgsub.jobs.batch.manifest import Entry
+from bgsub.jobs.batch.files import RECORD, Entry, as_published, new_attempt, unfinished
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of

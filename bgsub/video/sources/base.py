@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
 from bgsub.video.timecode import Part, Place, Selection
-
-if TYPE_CHECKING:
-    from bgsub.video.timecode import Part
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
 # and 15 to 14.999925.
