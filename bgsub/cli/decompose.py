@@ -22,7 +22,7 @@ from bgsub.jobs import decomposition
 from bgsub.numerics.memory import in_words
 
 if TYPE_CHECKING:
-    from bgsub.robust_pca.progress import Progress
+    from bgsub.robust_pca.parameters import Progress
 
 _ESTIMATOR = ("iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "on_error", "fps")

@@ -119,7 +119,10 @@ def evaluate(
         for score in run(sheet=sheet, worst=worst, progress=show_progress):
             scores.append(score)
     finally:  # also after an error, and first, so that a full disk loses only the files
-        _print(scores, parameters)
+        if Reporting.of().json:
+            click.echo(evaluation.format_json(scores, parameters))
+        elif scores:
+            click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))
     if sheet is not None:
         sheet.write()
 
@@ -144,13 +147,6 @@ def _methods(
         evaluation.make_method(name)
         makers[name], parameters[name] = partial(evaluation.make_method, name), {}
     return makers, parameters
-
-
-def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
-    if Reporting.of().json:
-        click.echo(evaluation.format_json(scores, parameters))
-    elif scores:
-        click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))
 
 
 @click.command(

@@ -200,7 +200,11 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
     if source.live:
         raise ParameterError(f"a run over {source.name} cannot be resumed: the source is live, no frame comes again")
     path = job.output / FOLDER / FILE
-    new = _beginning(job, source)
+    if source.path is None and len(source.paths) < 2:
+        state = InputState(source.name)
+    else:
+        state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
+    new = Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
     if job.overwrite or not path.exists():
         return _begin(job, path, new, subtractor, make_sinks)
     try:
@@ -273,15 +277,6 @@ def _remove_partials(targets: Sequence[Path]) -> None:
     for target in targets:
         if target.is_file():
             remove_partials(target)
-
-
-def _beginning(job: Job, source: FrameSource) -> Checkpoint:
-    """Return the checkpoint before the first frame of a job."""
-    if source.path is None and len(source.paths) < 2:
-        state = InputState(source.name)
-    else:
-        state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
-    return Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
 
 
 def _difference(path: Path, old: Checkpoint, new: Checkpoint) -> str:

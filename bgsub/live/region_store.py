@@ -15,6 +15,7 @@ from bgsub.video.regions import Length, Region, Regions, processed
 KINDS = ("roi", "ignore", "privacy")
 
 _MAX_REGIONS = 100  # of a kind
+_DRAWN = set("0123456789.,;% -+e")  # characters of a region without its name; others may be those of a file
 
 Texts = dict[str, tuple[str, ...]]
 Follow = Callable[[Texts], None]  # makes a running camera use regions, given by kind, at once
@@ -66,10 +67,10 @@ class RegionStore:
 
     def describe(self, width: int, height: int) -> list[dict[str, Any]]:
         """Return ``kind``, ``name``, ``text`` and corners ``points`` in percent of each region, for a frame size."""
-        named = [(kind, text, region) for kind, texts in self._texts.items() for text, region in _named(texts)]
         return [
             {"kind": kind, "name": region.name, "text": text, "points": corners(region, width, height)}
-            for kind, text, region in named
+            for kind, texts in self._texts.items()
+            for text, region in zip(texts, Regions.of(texts) or (), strict=True)
         ]
 
     def replace(self, texts: Any, shapes: Sequence[tuple[int, int]] = ()) -> str:
@@ -98,7 +99,7 @@ class RegionStore:
         if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):
             raise ParameterError(f"{kind} must be a list of at most {_MAX_REGIONS} texts")
         for text in texts:
-            if text not in itertools.chain(*self._texts.values()) and not _is_drawn(text):
+            if text not in itertools.chain(*self._texts.values()) and set(text.rpartition("=")[2]) - _DRAWN:
                 raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
         if texts:
             try:
@@ -108,15 +109,6 @@ class RegionStore:
             except ParameterError as error:
                 raise ParameterError(f"{kind}: {error}") from None
         return tuple(texts)
-
-
-def _is_drawn(text: str) -> bool:
-    """Return whether a text has only numbers after its name, and is not a file."""
-    return not set(text.rpartition("=")[2]) - set("0123456789.,;% -+e")
-
-
-def _named(texts: Sequence[str]) -> list[tuple[str, Region]]:
-    return list(zip(texts, Regions(texts), strict=True)) if texts else []
 
 
 def corners(region: Region, width: int, height: int) -> list[list[float]] | None:

@@ -17,8 +17,7 @@ import numpy as np
 from bgsub.numerics.grassmann import Retraction, project, qr_positive
 from bgsub.robust_pca.conjugate_gradient import Line, Problem, minimise
 from bgsub.robust_pca.cost import RobustCost, inverse_gram
-from bgsub.robust_pca.parameters import Settings
-from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.parameters import Progress, Settings
 from bgsub.robust_pca.svd import fill_missing, truncated_svd
 
 _ALTERNATIONS = 50

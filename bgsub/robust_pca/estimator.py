@@ -15,8 +15,7 @@ from bgsub.robust_pca.fitted import FittedSubspace
 from bgsub.robust_pca.graduated import graduation
 from bgsub.robust_pca.irls import refine
 from bgsub.robust_pca.noise import ResidualScale, clipped
-from bgsub.robust_pca.parameters import PAPER, Settings, default_rank
-from bgsub.robust_pca.progress import Callback, Progress, follow
+from bgsub.robust_pca.parameters import PAPER, Callback, Progress, Settings, default_rank, follow
 from bgsub.robust_pca.samples import (
     Standardisation,
     check_samples,
@@ -218,7 +217,10 @@ class RobustPCA(FittedSubspace):
         more = int(self.center and rank < min(samples.shape))  # for the error of the medians
         steps = fit(settings, cost, rank + more)
         self._set_fit(samples, standardisation, cost, steps, rank)
-        self._set_features(names, samples.shape[1])
+        self.n_features_in_ = samples.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
         return self
 
     def fit_transform(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> np.ndarray:

@@ -322,14 +322,6 @@ class FittedSubspace:
         bases = (ParameterError,) if exceptions is None else (ParameterError, exceptions.NotFittedError)
         raise type("NotFittedError", bases, {})(f"{type(self).__name__} must be fitted before use; call fit first")
 
-    def _set_features(self, names: np.ndarray | None, n_features: int) -> None:
-        """Store number and names of the features of a fit."""
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
     def _check_features(self, X: Any, n_features: int) -> None:
         """Raise ParameterError for other features than those of the fit; warn if only one of both has names."""
         fitted, names = getattr(self, "feature_names_in_", None), feature_names(X)

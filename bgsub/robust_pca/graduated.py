@@ -17,8 +17,7 @@ import numpy as np
 from bgsub.robust_pca.cost import RobustCost, inverse_gram
 from bgsub.robust_pca.descent import Descent, Ending, Step, Task
 from bgsub.robust_pca.noise import clipped, scale_of_data
-from bgsub.robust_pca.parameters import COMPLETION, ContinuationSchedule, Settings, schedules_of
-from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.parameters import COMPLETION, ContinuationSchedule, Progress, Settings, schedules_of
 from bgsub.robust_pca.svd import fill_missing, random_svd
 
 _STEPS = 5000

@@ -93,10 +93,6 @@ class Claims(ExitStack):
             self._targets.add(target)
             if target.parent not in self._folders:
                 self._folders.add(target.parent)
-                _remove_dead(target.parent)
-
-
-def _remove_dead(folder: Path) -> None:
-    for path in folder.glob(f".*{_LOCK}"):
-        with suppress(SinkError), hold(path, str, patience=0.0):
-            logger.debug("removing the lock '%s' of a killed run", path)
+                for path in target.parent.glob(f".*{_LOCK}"):
+                    with suppress(SinkError), hold(path, str, patience=0.0):
+                        logger.debug("removing the lock '%s' of a killed run", path)

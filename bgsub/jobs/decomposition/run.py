@@ -17,8 +17,7 @@ from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_target
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.robust_pca.noise import EFFICIENT
-from bgsub.robust_pca.parameters import PAPER
-from bgsub.robust_pca.progress import Callback
+from bgsub.robust_pca.parameters import PAPER, Callback
 from bgsub.storage.durable_io import as_sink_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import is_camera
@@ -170,8 +169,12 @@ def run_decomposition(
     (30, 40, ['low_rank.npy', 'sparse.npy'])
     """
     started = time.monotonic()
+    if is_camera(job.source):
+        raise ParameterError(f"the input of a decomposition must be a file or images, got the camera '{job.source}'")
     with ExitStack() as stack:
-        source = None if is_matrix(job.source) else stack.enter_context(_open(job))
+        source: FrameSource | None = None
+        if not is_matrix(job.source):
+            source = stack.enter_context(open_source(job.source, **job.open_options))
         path = Path(job.source) if source is None else source.path
         ending = Path(job.source).suffix.lower()
         targets = matrix_targets(ending) if source is None else frame_targets(source.numbered)
@@ -218,13 +221,6 @@ def outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:
         count += int(np.count_nonzero(known & (np.abs(row) > threshold)))
         total += int(np.count_nonzero(known))
     return threshold, count / max(total, 1)
-
-
-def _open(job: DecompositionJob) -> FrameSource:
-    """Open a source of frames that has an end."""
-    if is_camera(job.source):
-        raise ParameterError(f"the input of a decomposition must be a file or images, got the camera '{job.source}'")
-    return open_source(job.source, **job.open_options)
 
 
 def _fit_and_write(

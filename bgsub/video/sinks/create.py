@@ -121,7 +121,11 @@ def create_sinks(
         named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
         if spec.view == "mask" and spec.kind == "video" and spec.ending != ".mkv":
             logger.warning("mask%s is compressed with loss, to any value from 0 to 255; mask.mkv is exact", spec.ending)
-    _check_distinct(named)
+    taken: dict[tuple[str, ...], _Output] = {}
+    for output in named:
+        if (other := taken.setdefault(output.key, output)) is not output:
+            both = f"{other.spec} and {output.spec} would both be '{output.target}'"
+            raise ParameterError(f"{both}: the name needs the field {{view}}")
     for output in named:
         _check_input(output, folder, source)
     for output in sorted(named, key=lambda output: output.target):  # in one order, so that of two runs one succeeds
@@ -144,16 +148,6 @@ def label_of(source: FrameSource) -> str:
         return source.name.rstrip("'").partition("://")[2] or source.name
     path = source.path.resolve()
     return path.name if source.numbered else path.stem
-
-
-def _check_distinct(outputs: Sequence[_Output]) -> None:
-    taken: dict[tuple[str, ...], _Output] = {}
-    for output in outputs:
-        other = taken.setdefault(output.key, output)
-        if other is not output:
-            raise ParameterError(
-                f"{other.spec} and {output.spec} would both be '{output.target}': the name needs the field {{view}}"
-            )
 
 
 def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:
