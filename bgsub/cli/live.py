@@ -182,7 +182,7 @@ _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
     """Return the regions of the run, and the function that writes drawn ones into `REGIONS_FILE`."""
-    from bgsub.live.region_store import KINDS  # noqa: PLC0415 - few runs need it
+    from bgsub.live.page_commands import KINDS  # noqa: PLC0415 - few runs need it
 
     config = str(context.find_root().params.get("config"))
 

@@ -92,7 +92,7 @@ class RunReporter:
     def report(self, result: JobResult) -> None:
         """Print the motion events and the summary of a run; write the file of the events."""
         if result.motion is not None:
-            from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - few runs list motion
+            from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - few runs list motion
 
             if self.csv is not None:
                 write_motion(self.csv, result.motion)

@@ -65,8 +65,8 @@ def search(
     that of the motion event; the peak is the largest share of the region. Times are from the start of each recording.
     """
     from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
-    from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - as above
     from bgsub.events.search import search_results  # noqa: PLC0415 - as above
+    from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
 
     part = Selection.parse(start, end, None, 1)
     regions = Regions(region)

@@ -11,7 +11,7 @@ import click
 
 from bgsub._version import __version__
 from bgsub.cli.help import Example
-from bgsub.cli.setting_sources import Setting, setting_of
+from bgsub.cli.setting_sources import setting_of
 from bgsub.cli.settings import Command, apply, as_text, commands, key_of, load
 from bgsub.errors import did_you_mean
 
@@ -51,26 +51,23 @@ def config(context: click.Context, command: str | None) -> None:
     for name in known if command is None else [command]:
         own = click.Context(known[name], info_name=name)
         apply(own, settings[name])
-        lines = [_line(one, setting) for one in known[name].params if (setting := _checked_setting(own, one))]
+        lines = [line for one in known[name].params if (line := _line(own, one))]
         if lines:
             tables.append("\n".join([f"[{name}]", *lines]))
     none = "# no settings in files or variables; bgsub COMMAND --help-all shows the defaults"
     click.echo("\n\n".join(tables) or none)
 
 
-def _checked_setting(context: click.Context, option: click.Parameter) -> Setting | None:
-    """Return the setting of an option, None for its default; check its value."""
+def _line(context: click.Context, option: click.Parameter) -> str:
+    """Return the line of an option that is set, after a check of its value; empty for its default."""
     value, source = option.consume_value(context, {})
     context.set_parameter_source(option.name or "", source)
     setting = setting_of(context, option)
-    if setting is not None:
-        option.process_value(context, value)
-    return setting
-
-
-def _line(option: click.Parameter, setting: Setting) -> str:
-    value = "***" if getattr(option, "hide_input", False) else setting.value
-    return f"{key_of(option)} = {as_toml(value)}  # {setting.place}"
+    if setting is None:
+        return ""
+    option.process_value(context, value)
+    shown = "***" if getattr(option, "hide_input", False) else setting.value
+    return f"{key_of(option)} = {as_toml(shown)}  # {setting.place}"
 
 
 def as_toml(value: Any) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.events.motion import check_seconds
-from bgsub.events.writers import csv_cell
+from bgsub.events.tables import csv_cell
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name

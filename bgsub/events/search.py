@@ -15,8 +15,8 @@ from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.motion_table import MotionListSink, Row, row_of
 from bgsub.events.results import Result, find_results, inside, read_objects
+from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box

@@ -15,7 +15,7 @@ from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.summary_page import SummarySink
-from bgsub.events.writers import COLUMNS, csv_line, csv_row, json_line
+from bgsub.events.tables import COLUMNS, csv_line, csv_row, json_line
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import GrowingFile
 from bgsub.video.output_names import EVENT_FORMATS

@@ -14,11 +14,11 @@ from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.clips import ClipRules
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
-from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
+from bgsub.events.tables import MotionListSink
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs

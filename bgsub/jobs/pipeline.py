@@ -239,7 +239,9 @@ class Pipeline:
                 self._progress(frame, separation)
             if snapshot is not None and self._checkpoints is not None:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
-            self._wait_while_paused()
+            while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
+                for sink in self._sinks:
+                    sink.idle()
         if self._checkpoints is not None and self._stopped_by and newest is not None:
             # The tracking thread has ended.
             self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
@@ -250,12 +252,6 @@ class Pipeline:
     @property
     def _stopped_by(self) -> str:
         return self._interrupts.requested_by or self._controls.quit_by
-
-    def _wait_while_paused(self) -> None:
-        """Wait while the run is paused, with the sinks active."""
-        while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
-            for sink in self._sinks:
-                sink.idle()
 
     def _arriving(self) -> Iterator[_Result]:
         """Yield the results; while none comes, call `idle` of the sinks and check for a stop."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
-from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
+from bgsub.events.tables import MotionListSink
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import FOLDER, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls

@@ -22,8 +22,7 @@ from urllib.parse import parse_qsl, urlsplit
 from bgsub.errors import ParameterError, SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
-from bgsub.live.commands import run_command, state_of
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore, run_command, state_of
 from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, RecentEvents, encode_part
 
 _FILES = {
@@ -295,10 +294,6 @@ class LiveServer(AbstractContextManager["LiveServer"]):
         self.address = self._server.address
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
         self._thread.start()
-
-    def sink(self, camera: int = 0) -> Broadcast:
-        """Return the sink for the frames of a camera."""
-        return self.broadcasts[camera]
 
     def close(self) -> None:
         """End the streams and all threads; may be called more than once."""

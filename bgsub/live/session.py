@@ -24,7 +24,7 @@ from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.live.region_store import RegionStore, Texts
+from bgsub.live.page_commands import RegionStore, Texts
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
@@ -195,7 +195,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
             screens, recent = list(screens), None
             if self.server is not None:
-                broadcast = self.server.sink(number)
+                broadcast = self.server.broadcasts[number]
                 broadcast.recent = recent = RecentEvents(feed)
                 screens.append(broadcast)
                 if not self._windows:
@@ -212,7 +212,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             if self._regions is None or self.server is None or not isinstance(source, PrivateSource):
                 return self._runner(source, run.restricted(subtractor, camera), sinks, **options)
             within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), source.mask)
-            follow = partial(_use_regions, source, within, feed, self.server.sink(number))
+            follow = partial(_use_regions, source, within, feed, self.server.broadcasts[number])
             with self._regions.followed_by(source.size[::-1], follow):
                 return self._runner(source, within, sinks, **options)
 

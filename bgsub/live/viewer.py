@@ -227,11 +227,6 @@ class Broadcast(Sink):
         self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
         self._png = _Encoder(Viewer(controls, name, words=False), ".png")
 
-    @property
-    def encoded(self) -> int:
-        """Number of JPEG pictures so far."""
-        return self._jpeg.count
-
     def write(self, frame: Frame, separation: Separation) -> None:
         self._put(separation)
 

@@ -1,10 +1,6 @@
-"""Robust PCA as printed in the paper: alternate between the basis on the Grassmannian and the coefficients.
+"""Robust PCA as printed in the paper (arXiv 1210.0805, algorithms 1 to 4): basis and coefficients alternate.
 
 Data matrices are stored as the transpose (n, m) of those of the paper, one sample per row.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
 """
 
 from __future__ import annotations

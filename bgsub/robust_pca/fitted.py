@@ -12,18 +12,10 @@ import numpy as np
 
 from bgsub.errors import ParameterError, check_choice, import_optional
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca import samples as checks
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.noise import clipped, scale_of_data
 from bgsub.robust_pca.parameters import Settings
-from bgsub.robust_pca.samples import (
-    Standardisation,
-    as_matrix,
-    check_samples,
-    check_scale,
-    feature_names,
-    refuse_mask,
-    refuse_sparse,
-)
 
 _DEFAULT = "default"
 _CONTAINERS = (_DEFAULT, "pandas", "polars")
@@ -159,8 +151,8 @@ class FittedSubspace:
         array([[4., 4., 2.]])
         """
         self._check_fitted()
-        refuse_sparse("Y", Y)
-        Y = as_matrix(Y)
+        checks.refuse_sparse("Y", Y)
+        Y = checks.as_matrix(Y)
         if Y.ndim != 2 or Y.shape[1] != len(self.components_) or Y.dtype.kind not in "biuf":
             wanted = f"a real array of shape (n_samples, {len(self.components_)})"
             raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
@@ -170,21 +162,18 @@ class FittedSubspace:
         """Return the arguments of `robust_coefficients`: samples, mask, basis, cost at the last mu, first mu."""
         self._check_fitted()
         surrogate = Settings(self).surrogate
-        refuse_mask(X, y)
-        samples, observed = check_samples(X, observed)
+        checks.refuse_mask(X, y)
+        samples, observed = checks.check_samples(X, observed)
         self._check_features(X, samples.shape[1])
         standard = self._standardisation.standard(samples, observed)
-        check_scale(standard, observed, small=True)
+        checks.check_scale(standard, observed, small=True)
         last = replace(surrogate, mu=self.mu_)
-        U = self._basis(standard.dtype)
+        U = np.ascontiguousarray(self.components_.T, standard.dtype)
         return clipped(standard, observed), observed, U, last, self._first_mu(surrogate)
 
     @property
-    def _standardisation(self) -> Standardisation:
-        return Standardisation(self.location_, self.scale_)
-
-    def _basis(self, dtype: np.dtype) -> np.ndarray:
-        return np.ascontiguousarray(self.components_.T, dtype)
+    def _standardisation(self) -> checks.Standardisation:
+        return checks.Standardisation(self.location_, self.scale_)
 
     def _first_mu(self, surrogate: Surrogate) -> float:
         """Return the first mu for samples after a fit, at which hardly any residual is an outlier."""
@@ -324,7 +313,7 @@ class FittedSubspace:
 
     def _check_features(self, X: Any, n_features: int) -> None:
         """Raise ParameterError for other features than those of the fit; warn if only one of both has names."""
-        fitted, names = getattr(self, "feature_names_in_", None), feature_names(X)
+        fitted, names = getattr(self, "feature_names_in_", None), checks.feature_names(X)
         name = type(self).__name__
         if fitted is None and names is not None:
             warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=3)

@@ -99,11 +99,6 @@ def default_rank(shape: tuple[int, ...]) -> int:
     return max(1, min(_DEFAULT_RANK, min(shape) // _SAMPLES_PER_COMPONENT))
 
 
-def schedules_of(quality: str, *, complete: bool) -> tuple[ContinuationSchedule, ...]:
-    """Return the schedules of a quality; with missing entries "balanced" skips the fast one, which may end wrong."""
-    return SCHEDULES[quality] if complete or quality != "balanced" else SCHEDULES[quality][1:]
-
-
 @dataclass(frozen=True)
 class Progress:
     """One step of a fit, or one half of an alternation of the paper, for the callback of `RobustPCA`.

@@ -16,10 +16,10 @@ from video_fakes import write_images
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.events import EventFeed, EventSink, MotionRules, ObjectLinker
-from bgsub.events.motion_table import MotionListSink, motion_table, write_motion
 from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.results import find_results, write_overview
 from bgsub.events.search import search_results
+from bgsub.events.tables import MotionListSink, motion_table, write_motion
 from bgsub.video import VideoSink
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bgsub.errors import OutputError, SinkError, SourceError, logger
-from bgsub.events.writers import csv_cell
+from bgsub.events.tables import csv_cell
 from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.job_state import InputState, images_in
 from bgsub.storage.durable_io import GrowingFile, as_sink_error, make_folder, os_errors_as, sync_folder, write_whole

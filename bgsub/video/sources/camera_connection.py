@@ -160,9 +160,13 @@ class Camera:
 
     def connect(self) -> Capture:
         """Return the camera, opened within `open_timeout`; SourceError where it does not answer."""
-        begin = time.monotonic()
+        begin, timeouts = time.monotonic(), (self.open_timeout, self.read_timeout)
+        capture: Capture
         try:
-            capture = self._open()
+            if isinstance(self.device, int):
+                capture = LocalCapture(self.device)
+            else:
+                capture = NetworkCapture(self.device, *timeouts, self.insecure)
         except RefusedError as error:
             raise SourceError(f"{self.name} cannot be opened: {error}") from None
         except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
@@ -176,11 +180,6 @@ class Camera:
             capture.release()
             raise SourceError(f"{self.name} sends frames of {width}x{height}: more than {_MAX_PIXELS} pixels")
         return capture
-
-    def _open(self) -> Capture:
-        if isinstance(self.device, int):
-            return LocalCapture(self.device)
-        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.insecure)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""
