@@ -6,15 +6,12 @@ import base64
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
 from bgsub._opencv import cv2
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 #: Largest side of a small picture in pixels.
 THUMBNAIL = 320
@@ -26,7 +23,7 @@ def render(template: str, **values: Any) -> bytes:
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only pages need it
 
     folder = FileSystemLoader(Path(__file__).parents[1] / "templates")
