@@ -12,7 +12,7 @@ from pages import DOCS, ROOT
 from bgsub import BackgroundSubtractor, RobustPCA, Separation
 from bgsub._opencv import cv2
 from bgsub.cli import program
-from bgsub.events import clips, feed, writers
+from bgsub.events import clips, feed, tables
 from bgsub.jobs.batch import files
 from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
@@ -97,7 +97,7 @@ def table(page, after):
 
 def test_columns_of_files_are_documented():
     for after, columns in {
-        "`events.csv`, a line": writers.COLUMNS,
+        "`events.csv`, a line": tables.COLUMNS,
         "`regions.csv`, a line": feed.COLUMNS,
         "`clips.csv`, a line": clips._COLUMNS,
     }.items():
