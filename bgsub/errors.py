@@ -1,11 +1,14 @@
-"""The exceptions of bgsub. Each message is one line: what is wrong, what is allowed, what was given."""
+"""The exceptions of bgsub, and its log. A message is one line: what is wrong, what is allowed, what was given."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+logger = logging.getLogger("bgsub")
 
 
 class BgsubError(Exception):

@@ -13,16 +13,23 @@ from pathlib import Path
 import click
 
 from bgsub.cli.batch import batch
-from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
 from bgsub.cli.evaluate import bench, demo, evaluate
-from bgsub.cli.exit_status import FAILURE, OK, READER_GONE, exit_status
 from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
-from bgsub.cli.installation import print_versions, warm_up
 from bgsub.cli.live import live, regions
-from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
+from bgsub.cli.reporting import (
+    FAILURE,
+    OK,
+    READER_GONE,
+    Reporting,
+    exit_status,
+    is_verbose,
+    log_to_screen,
+    reporting_options,
+)
 from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
+from bgsub.cli.setup import config, print_versions, warm_up
 from bgsub.errors import StoppedError
 from bgsub.jobs.interrupts import interruption, take_signals, terminations
 
@@ -104,12 +111,7 @@ for _members in _GROUPS.values():
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of the process, and return its exit code.
-
-    0 done, 1 failure, 2 wrong input, 130 ended by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP, which are treated like
-    Ctrl-C, 141 when the reader of standard output closed the pipe. An error is one line on standard error, with the
-    traceback only with ``--verbose``; for 141 there is none.
-    """
+    """Run the command line and return its exit code; errors are one line, with ``--verbose`` with the traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with terminations() as signals:
         try:

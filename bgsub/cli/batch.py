@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.exit_status import OK, code_of, stopped_by
 from bgsub.cli.help import METHOD, RUNNING, Example
-from bgsub.cli.logs import json_option, logger, progress_logger, to_file
 from bgsub.cli.method_options import MethodCommand
 from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_option
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
-from bgsub.cli.progress import bar, kind_of_progress
+from bgsub.cli.reporting import (
+    OK,
+    bar,
+    code_of,
+    json_option,
+    kind_of_progress,
+    logger,
+    progress_logger,
+    stopped_by,
+    to_file,
+)
 from bgsub.errors import ParameterError, SourceError, counted, printable
 from bgsub.jobs import batch as batches
 from bgsub.storage.durable_io import unlink
 
 if TYPE_CHECKING:
-    from bgsub.jobs.batch.manifest import Entry
+    from bgsub.jobs.batch.files import Entry
     from bgsub.jobs.batch.run import BatchResult
     from bgsub.jobs.job import Job
 
@@ -117,7 +125,7 @@ def batch(
             patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
         )
     if "html" in options["event_formats"]:
-        from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
+        from bgsub.events.results import write_overview  # noqa: PLC0415 - it imports NumPy
 
         try:
             write_overview(output, page)

@@ -12,29 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from bgsub.cli import options as opt
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
-from bgsub.cli.logs import json_option
-from bgsub.cli.options import (
-    SOURCE,
-    choice,
-    combine,
-    flag,
-    folder_option,
-    on_error_option,
-    option,
-    overwrite_option,
-    rate_option,
-    source_options,
-)
 from bgsub.cli.pipeline import show_result
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import json_option, show_progress
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.jobs import decomposition
 from bgsub.numerics.memory import in_words
 
 if TYPE_CHECKING:
-    from bgsub.robust_pca.progress import Progress
+    from bgsub.robust_pca.parameters import Progress
 
 _ESTIMATOR = ("iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "on_error", "fps")
@@ -44,8 +32,8 @@ _SURE = 0.1  # share of the way of mu from which the number of steps is estimate
 _PHASES = {"part": "a random part first", "both": "all values", "basis": "subspace", "coefficients": "coefficients"}
 _SAME = ("grey", "key", "float32", "save_arrays", "overwrite")
 
-_of_method, _of_input = partial(option, group=METHOD), partial(option, group=INPUT)
-_options = combine(
+_of_method, _of_input = partial(opt.option, group=METHOD), partial(opt.option, group=INPUT)
+_options = opt.combine(
     _of_method(
         "--rank",
         "dimension",
@@ -64,9 +52,9 @@ _options = combine(
         type=click.Choice(["fast", "balanced", "best", "paper"]),
         help="Accuracy of the result for the computing time; paper is the schedule of the paper.  [default: balanced]",
     ),
-    flag("--float32", group=METHOD, help="Compute a matrix in single precision, in half the memory."),
+    opt.flag("--float32", group=METHOD, help="Compute a matrix in single precision, in half the memory."),
     _of_input("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
-    choice(
+    opt.choice(
         "--samples",
         "columns",
         group=INPUT,
@@ -82,12 +70,12 @@ _options = combine(
         metavar="X",
         help="Reduce height and width of frames by this factor.",
     ),
-    flag("--grey", "--gray", "grey", group=INPUT, help="Convert frames to grey."),
-    source_options,
-    on_error_option,
-    rate_option,
-    flag("--save-arrays", group=OUTPUT, help="Write all parts without rounding into decomposition.npz, too."),
-    overwrite_option(help="Replace results that exist."),
+    opt.flag("--grey", "--gray", "grey", group=INPUT, help="Convert frames to grey."),
+    opt.source_options,
+    opt.on_error_option,
+    opt.rate_option,
+    opt.flag("--save-arrays", group=OUTPUT, help="Write all parts without rounding into decomposition.npz, too."),
+    opt.overwrite_option(help="Replace results that exist."),
     json_option(),
 )
 
@@ -104,8 +92,8 @@ _options = combine(
         Example("bgsub decompose matrix.npy -o parts", "A matrix, samples as rows, NaN for missing entries"),
     ),
 )
-@click.argument("source", metavar="INPUT", type=SOURCE)
-@folder_option
+@click.argument("source", metavar="INPUT", type=opt.SOURCE)
+@opt.folder_option
 @_options
 @click.pass_context
 def decompose(context: click.Context, *, source: str, output: Path, **options: Any) -> None:

@@ -12,34 +12,18 @@ import click
 
 import bgsub
 from bgsub import evaluation, synthetic, video
+from bgsub.cli import options as opt
 from bgsub.cli.help import INPUT, OUTPUT, Example
-from bgsub.cli.logs import Reporting, json_option
 from bgsub.cli.method_options import MethodCommand, given, make_subtractor
-from bgsub.cli.options import (
-    FOLDER,
-    SOURCE,
-    check_file,
-    check_folder,
-    count,
-    duration_option,
-    file_option,
-    names_from,
-    online_option,
-    option,
-    output_option,
-    overwrite_option,
-    rate_option,
-    scene_option,
-)
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import Reporting, json_option, show_progress
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, SinkError
 from bgsub.evaluation.methods import OPENCV_METHODS
 from bgsub.video.timecode import Timecode
 
-_output_file = partial(file_option, group=OUTPUT, callback=check_file)
-_folder = partial(option, type=FOLDER, metavar="FOLDER")
+_output_file = partial(opt.file_option, group=OUTPUT, callback=opt.check_file)
+_folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 
 
 @click.command(
@@ -56,13 +40,13 @@ _folder = partial(option, type=FOLDER, metavar="FOLDER")
         Example("bgsub evaluate dataset --sheet worst.html", "All in a folder; the worst frames"),
     ),
 )
-@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=FOLDER)
-@option(
+@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=opt.FOLDER)
+@opt.option(
     "--against",
     "peers",
     group=INPUT,
     default="",
-    callback=names_from(OPENCV_METHODS),
+    callback=opt.names_from(OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
@@ -79,7 +63,7 @@ _folder = partial(option, type=FOLDER, metavar="FOLDER")
     help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, a folder for each method.",
 )
 @_output_file("--sheet", "sheet_file", help="Show the worst frames with their errors in colour, as .html.")
-@count(
+@opt.count(
     "--worst",
     group=OUTPUT,
     least=1,
@@ -87,9 +71,9 @@ _folder = partial(option, type=FOLDER, metavar="FOLDER")
     default=8,
     text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
-@overwrite_option(help="Replace files and masks that exist.")
-@rate_option
-@online_option
+@opt.overwrite_option(help="Replace files and masks that exist.")
+@opt.rate_option
+@opt.online_option
 @json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
 def evaluate(
     directories: tuple[Path, ...],
@@ -135,7 +119,10 @@ def evaluate(
         for score in run(sheet=sheet, worst=worst, progress=show_progress):
             scores.append(score)
     finally:  # also after an error, and first, so that a full disk loses only the files
-        _print(scores, parameters)
+        if Reporting.of().json:
+            click.echo(evaluation.format_json(scores, parameters))
+        elif scores:
+            click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))
     if sheet is not None:
         sheet.write()
 
@@ -162,13 +149,6 @@ def _methods(
     return makers, parameters
 
 
-def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
-    if Reporting.of().json:
-        click.echo(evaluation.format_json(scores, parameters))
-    elif scores:
-        click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))
-
-
 @click.command(
     cls=MethodCommand,
     short_help="Time the method beside OpenCV's subtractors.",
@@ -178,8 +158,8 @@ def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]
         Example("bgsub bench video.mp4 --duration 200 --scale 0.5", "On a video, at half its size"),
     ),
 )
-@click.argument("source", required=False, type=SOURCE)
-@duration_option("300", "Maximum length")
+@click.argument("source", required=False, type=opt.SOURCE)
+@opt.duration_option("300", "Maximum length")
 def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
@@ -198,10 +178,12 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     short_help="Separate a synthetic scene and score the masks; needs no camera.",
     examples=(Example("bgsub demo -o demo --scene street --duration 10s", "A video of a scene and its masks"),),
 )
-@output_option(default=Path("bgsub-demo"), show_default=True, callback=check_folder, help="Folder for the results.")
-@scene_option
-@duration_option("300", "Length of the scene")
-@count("--seed", group=INPUT, least=0, default=0, text="Seed of the random scene.")
+@opt.output_option(
+    default=Path("bgsub-demo"), show_default=True, callback=opt.check_folder, help="Folder for the results."
+)
+@opt.scene_option
+@opt.duration_option("300", "Length of the scene")
+@opt.count("--seed", group=INPUT, least=0, default=0, text="Seed of the random scene.")
 @json_option()
 def demo(output: Path, scene: str, duration: Timecode, seed: int) -> None:
     """Generate a scene with moving objects and changing light, separate it, and score the masks.

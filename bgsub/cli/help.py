@@ -1,8 +1,4 @@
-"""Help of the commands: options in groups, the common ones first, and examples that run.
-
-A command with many options names the common ones: ``--help`` shows these, ``--help-all`` shows all. For a command
-with few options both show all. The options for reporting, which every command has, are in ``bgsub --help``.
-"""
+"""Help of the commands: options in groups, the common ones (``--help``) or all (``--help-all``), and examples."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ class Example:
 
 
 class Option(click.Option):
-    """An option of a command, in a `group`: one of `GROUPS`, or `REPORTING`; ``--help`` shows it if it is `common`.
-
-    A parameter `of_method` can be set in ``[method]`` of a settings file.
-    """
+    """An option in a `group` of `GROUPS`, or `REPORTING`; with `of_method` it can be set in ``[method]`` of a file."""
 
     def __init__(self, *args: Any, group: str, of_method: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)

@@ -14,40 +14,15 @@ import click
 from click.core import ParameterSource
 
 from bgsub import live as sessions
-from bgsub.cli.config import as_toml
-from bgsub.cli.exit_status import FAILURE, OK, exit_status
+from bgsub.cli import options as opt
+from bgsub.cli import output_options as out
 from bgsub.cli.help import SCREEN, Example
-from bgsub.cli.logs import Reporting, json_option, logger
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
-from bgsub.cli.options import (
-    SOURCE,
-    check_no_file,
-    choice,
-    combine,
-    duration_option,
-    flag,
-    insecure_option,
-    on_error_option,
-    option,
-    output_option,
-    overwrite_option,
-    rate_option,
-    reconnect_option,
-    start_option,
-)
-from bgsub.cli.output_options import (
-    boxes_option,
-    event_options,
-    make_job,
-    motion_options,
-    name_option,
-    reacts_to_motion,
-    region_options,
-    save_option,
-)
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
+from bgsub.cli.reporting import FAILURE, OK, Reporting, exit_status, json_option, logger
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
 from bgsub.cli.settings import Command
+from bgsub.cli.setup import as_toml
 from bgsub.errors import ParameterError, SinkError, printable
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult
@@ -72,16 +47,16 @@ def parse_host_and_port(context: click.Context, option: click.Parameter, value: 
     return (match["host"] or "127.0.0.1").strip("[]"), int(match["port"])
 
 
-_of_screen = partial(option, group=SCREEN)
-_screen_options = combine(
-    choice(
+_of_screen = partial(opt.option, group=SCREEN)
+_screen_options = opt.combine(
+    opt.choice(
         "--view",
         group=SCREEN,
         of=LIVE_VIEWS,
         metavar="VIEW",
         text=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
-    flag("--no-window", group=SCREEN, help="Open no window; needs another output or --serve."),
+    opt.flag("--no-window", group=SCREEN, help="Open no window; needs another output or --serve."),
     _of_screen(
         "--serve",
         metavar="[HOST:]PORT",
@@ -92,7 +67,7 @@ _screen_options = combine(
     _of_screen(
         "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: in the network a random one]"
     ),
-    flag("--fast", group=SCREEN, help="Show a file as fast as possible instead of in real time."),
+    opt.flag("--fast", group=SCREEN, help="Show a file as fast as possible instead of in real time."),
 )
 
 
@@ -109,20 +84,20 @@ _screen_options = combine(
         Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each motion"),
     ),
 )
-@click.argument("cameras", nargs=-1, metavar="[CAMERA]...", type=SOURCE)
+@click.argument("cameras", nargs=-1, metavar="[CAMERA]...", type=opt.SOURCE)
 @_screen_options
-@output_option(callback=check_no_file, help="Folder for the --save views, or - for standard output.")
-@save_option
-@boxes_option
-@name_option
-@overwrite_option(help="Replace recordings, event files and a model that exist.")
-@event_options
-@motion_options
-@duration_option()
-@rate_option
-@reconnect_option
-@insecure_option
-@on_error_option
+@opt.output_option(callback=opt.check_no_file, help="Folder for the --save views, or - for standard output.")
+@out.save_option
+@out.boxes_option
+@out.name_option
+@opt.overwrite_option(help="Replace recordings, event files and a model that exist.")
+@out.event_options
+@out.motion_options
+@opt.duration_option()
+@opt.rate_option
+@opt.reconnect_option
+@opt.insecure_option
+@opt.on_error_option
 @model_option
 @save_model_option
 @json_option()
@@ -170,12 +145,12 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
         Example("bgsub regions video.mp4 --start 1:30 --serve 8765", "On another picture, at a fixed port"),
     ),
 )
-@click.argument("source", metavar="VIDEO", type=SOURCE)
+@click.argument("source", metavar="VIDEO", type=opt.SOURCE)
 @_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
 @_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random in the network]")
-@start_option
-@insecure_option
-@region_options
+@opt.start_option
+@opt.insecure_option
+@out.region_options
 def regions(
     *, source: str, serve: tuple[str, int] | None, token: str | None, start: str | None, insecure: bool, **texts: Any
 ) -> None:
@@ -207,7 +182,7 @@ _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
     """Return the regions of the run, and the function that writes drawn ones into `REGIONS_FILE`."""
-    from bgsub.live.region_store import KINDS  # noqa: PLC0415 - few runs need it
+    from bgsub.live.page_commands import KINDS  # noqa: PLC0415 - few runs need it
 
     config = str(context.find_root().params.get("config"))
 
@@ -244,13 +219,13 @@ def _job(source: str, folder: str, options: dict[str, Any]) -> Job:
     output = options["output"]
     inside = {name: options[name] and options[name] / folder for name in ("record", "snapshots")}
     views = () if output is None else options["views"]
-    return make_job(source, output and output / folder, {**options, **inside, "views": views})
+    return out.make_job(source, output and output / folder, {**options, **inside, "views": views})
 
 
 def _check(cameras: tuple[str, ...], options: dict[str, Any]) -> None:
     """Raise an error for options that exclude or need each other."""
     folder, serve = options["output"], options["serve"]
-    if options["no_window"] and folder is None and not reacts_to_motion(options) and serve is None:
+    if options["no_window"] and folder is None and not out.reacts_to_motion(options) and serve is None:
         others = "--output, --record, --on-event, --webhook, --snapshots or --serve"
         raise click.UsageError(f"--no-window needs {others}, or nothing would show the result")
     if options["token"] is not None and serve is None:

@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
-from bgsub.cli.logs import logger
 from bgsub.cli.options import check_file, file_option, number_of
+from bgsub.cli.reporting import logger
 from bgsub.cli.setting_sources import called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, did_you_mean
@@ -48,11 +48,7 @@ class MethodCommand(Command):
         super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
 
     def prepare(self, ctx: click.Context) -> None:
-        """Drop a model that does not exist yet, and parameters that the model brings itself.
-
-        A model that is saved into the file it is read from exists from the second run on. ParameterError if a typed
-        parameter differs from that of the model; those from files and variables are for new models and only warn.
-        """
+        """Drop a model that does not exist yet, and parameters that a model has; ParameterError for others if typed."""
         model: Path | None = ctx.params.get("model")
         saved: Path | None = ctx.params.get("save_model")
         if model is not None and saved is not None and model.resolve() == saved.resolve() and not model.exists():

@@ -11,25 +11,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from bgsub.cli import options as opt
 from bgsub.cli.help import CLIPS, EVENTS, METHOD, NOTIFICATIONS, OUTPUT
 from bgsub.cli.method_options import given, model_option
-from bgsub.cli.options import (
-    FOLDER,
-    Share,
-    checked,
-    combine,
-    converted,
-    flag,
-    motion_threshold,
-    names_from,
-    on_error_option,
-    online_option,
-    option,
-    rate_option,
-    seconds,
-    source_options,
-    split_at_commas,
-)
 from bgsub.errors import ParameterError
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
@@ -107,7 +91,7 @@ def _use_preset(context: click.Context, _option: click.Parameter, value: str | N
         context.default_map = {**settings, **(context.default_map or {})}
 
 
-preset_option = option(
+preset_option = opt.option(
     "--preset",
     group=METHOD,
     type=click.Choice(list(PRESETS)),
@@ -117,12 +101,12 @@ preset_option = option(
     help="Settings for small or faint motion, for scenes with much unimportant motion, or for slow machines.",
 )
 
-_of_clips = partial(seconds, group=CLIPS)
-_limit_of_clips = partial(option, group=CLIPS, type=click.FloatRange(0, min_open=True))
-_folder = partial(option, type=FOLDER, metavar="FOLDER")
+_of_clips = partial(opt.seconds, group=CLIPS)
+_limit_of_clips = partial(opt.option, group=CLIPS, type=click.FloatRange(0, min_open=True))
+_folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder.")
-_of_notifications = partial(option, group=NOTIFICATIONS, multiple=True)
-record_options = combine(
+_of_notifications = partial(opt.option, group=NOTIFICATIONS, multiple=True)
+record_options = opt.combine(
     preset_option,
     _folder(
         "--record",
@@ -130,7 +114,7 @@ record_options = combine(
         help="Record a clip of each motion into this folder, listed in clips.csv. Other outputs are written only if "
         "--save asks for them.",
     ),
-    motion_threshold(
+    opt.motion_threshold(
         group=CLIPS,
         help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%; with --roi, of a "
         "region, and for each region by name: gate=2%. Can be repeated.  [default: 0.2%]",
@@ -144,7 +128,7 @@ record_options = combine(
         type=click.FloatRange(0, min_open=True),
         help="Continue a longer clip in another file.  [default: no limit]",
     ),
-    flag(
+    opt.flag(
         "--clip-boxes",
         group=CLIPS,
         default=None,
@@ -160,15 +144,15 @@ record_options = combine(
 )
 
 
-max_events_option = option(
+max_events_option = opt.option(
     "--max-events", group=CLIPS, type=click.IntRange(1), metavar="N", help="Stop after so many motion events."
 )
 #: Motion, clips and notifications.
-motion_options = combine(
+motion_options = opt.combine(
     record_options,
     _of_notifications(
         "--on-event",
-        callback=checked(_check_commands),
+        callback=opt.checked(_check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
         help="Run a command when motion, a light change or another event begins or ends, or when a snapshot or clip "
         "is written. It gets JSON on its standard input; {type}, {event}, {source}, {time}, {snapshot} and others in "
@@ -176,7 +160,7 @@ motion_options = combine(
     ),
     _of_notifications(
         "--webhook",
-        callback=checked(_check_addresses),
+        callback=opt.checked(_check_addresses),
         metavar="URL",
         hide_input=True,
         help="Send that JSON to this address when motion or another event begins and ends. Can be repeated.",
@@ -186,36 +170,36 @@ motion_options = combine(
 
 
 def _outputs(value: Sequence[str]) -> list[str] | None:
-    return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
+    return [str(spec) for spec in parse_outputs(opt.split_at_commas(value))] if value else None
 
 
 #: `views` is a list of str such as "mask" and "panel.mp4", or None.
-save_option = option(
+save_option = opt.option(
     "--save",
     "views",
     group=OUTPUT,
     multiple=True,
-    callback=converted(_outputs),
+    callback=opt.converted(_outputs),
     metavar="VIEW,...",
     help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
 )
 
-boxes_option = flag(
+boxes_option = opt.flag(
     "--boxes", group=OUTPUT, help="Draw objects, regions, time and events onto panel, overlay and contours, too."
 )
-name_option = option(
+name_option = opt.option(
     "--name",
     group=OUTPUT,
     default=DEFAULT_NAME,
     show_default=True,
-    callback=checked(check_name),
+    callback=opt.checked(check_name),
     metavar="TEMPLATE",
     help="File names in the folder, with {view}, {source}, {date} and {time}.",
 )
-_of_events = partial(option, group=EVENTS)
-_region = partial(_of_events, multiple=True, callback=checked(Regions))
+_of_events = partial(opt.option, group=EVENTS)
+_region = partial(_of_events, multiple=True, callback=opt.checked(Regions))
 #: The values are tuples of str.
-region_options = combine(
+region_options = opt.combine(
     _region(
         "--roi",
         metavar="[NAME=]REGION",
@@ -240,20 +224,20 @@ _OBJECTS = {
     "max_object_height": "max_height",
     "min_object_time": "min_duration",
 }  #: Parameters of `ObjectLinker` by option.
-_of_size = partial(_of_events, type=Share(0, 1, min_open=True), metavar="SHARE")
-object_options = combine(
+_of_size = partial(_of_events, type=opt.Share(0, 1, min_open=True), metavar="SHARE")
+object_options = opt.combine(
     _of_size("--max-object-area", help="Largest area of an object, as a share of the frame, such as 20%."),
     _of_size("--max-object-width", help="Largest width of an object, as a share of the frame."),
     _of_size("--max-object-height", help="Largest height of an object, as a share of the frame."),
-    seconds("--min-object-time", group=EVENTS, help="Shortest time that an object must be seen.  [default: 0.2]"),
+    opt.seconds("--min-object-time", group=EVENTS, help="Shortest time that an object must be seen.  [default: 0.2]"),
 )
 
 #: The value `event_formats` is a list of str.
-event_options = combine(
+event_options = opt.combine(
     _of_events(
         "--event-formats",
         default="",
-        callback=names_from(tuple(EVENT_FORMATS)),
+        callback=opt.names_from(tuple(EVENT_FORMATS)),
         metavar="FORMAT,...",
         help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page), pictures (of "
         "the objects).",
@@ -263,11 +247,17 @@ event_options = combine(
 )
 
 #: Names, source, events and models.
-common_options = combine(
-    name_option, source_options, event_options, on_error_option, rate_option, model_option, online_option
+common_options = opt.combine(
+    name_option,
+    opt.source_options,
+    event_options,
+    opt.on_error_option,
+    opt.rate_option,
+    model_option,
+    opt.online_option,
 )
 #: The options of `make_job` without those of motion.
-job_options = combine(save_option, boxes_option, common_options)
+job_options = opt.combine(save_option, boxes_option, common_options)
 
 
 def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub import jobs
-from bgsub.cli.exit_status import stopped_by
-from bgsub.cli.logs import Reporting, to_file
-from bgsub.cli.progress import show_progress
+from bgsub.cli.reporting import Reporting, show_progress, stopped_by, to_file
 from bgsub.errors import BrokenSourceError, StoppedError, counted, printable
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
@@ -94,7 +92,7 @@ class RunReporter:
     def report(self, result: JobResult) -> None:
         """Print the motion events and the summary of a run; write the file of the events."""
         if result.motion is not None:
-            from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - few runs list motion
+            from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - few runs list motion
 
             if self.csv is not None:
                 write_motion(self.csv, result.motion)
@@ -123,11 +121,7 @@ def run_pipeline(
     controls: Controls | None = None,
     **options: Any,
 ) -> JobResult:
-    """Run an opened source to its end, the duration or a signal, save the model and print the summary.
-
-    Options and errors are those of `execute`. Outputs are finished after an interruption of the source and after a
-    signal.
-    """
+    """Run an opened source with options as for `execute`, and print the summary."""
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
     controls = controls or Controls()
@@ -159,10 +153,7 @@ def _reported(run: Callable[[], JobResult], reporter: RunReporter) -> JobResult:
 
 
 def check_whole(result: JobResult, *, ends: bool, advice: str = "") -> None:
-    """Raise StoppedError if a signal came before the end of a run over a file, or over a camera with an end (`ends`).
-
-    Only a signal ends other runs over a camera, so their outputs are whole. `advice` is how to continue.
-    """
+    """Raise StoppedError if a signal ended a run over a file, or over a camera with an end (`ends`)."""
     summary = result.summary
     if (ends or not result.live) and summary.stopped in INTERRUPTED:
         ending = "; the outputs end there" if result.outputs else ""

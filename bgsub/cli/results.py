@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from bgsub.cli.help import EVENTS, OUTPUT, Example
-from bgsub.cli.logs import Reporting, json_option
 from bgsub.cli.options import check_table, checked, claimed, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
+from bgsub.cli.reporting import Reporting, json_option
 from bgsub.cli.settings import Command
 from bgsub.errors import counted, printable
 from bgsub.video.regions import Regions
@@ -65,8 +65,8 @@ def search(
     that of the motion event; the peak is the largest share of the region. Times are from the start of each recording.
     """
     from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
-    from bgsub.events.motion_table import motion_table, write_motion  # noqa: PLC0415 - as above
     from bgsub.events.search import search_results  # noqa: PLC0415 - as above
+    from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
 
     part = Selection.parse(start, end, None, 1)
     regions = Regions(region)
@@ -109,7 +109,7 @@ def overview(*, folder: Path, output: Path | None, title: str) -> None:
     results, so keep them together. Results are folders with events.jsonl or clips.csv. At most the newest 20,000
     events are shown. An existing page is replaced.
     """
-    from bgsub.events.overview import write_overview  # noqa: PLC0415 - it imports NumPy
+    from bgsub.events.results import write_overview  # noqa: PLC0415 - it imports NumPy
 
     path = output or folder / "overview.html"
     number = write_overview(folder, path, title)

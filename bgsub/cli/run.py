@@ -7,39 +7,12 @@ from typing import Any
 
 import click
 
+from bgsub.cli import options as opt
+from bgsub.cli import output_options as out
 from bgsub.cli.help import RUNNING, Example
-from bgsub.cli.logs import json_option
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
-from bgsub.cli.options import (
-    SOURCE,
-    Decorator,
-    check_no_file,
-    claimed,
-    combine,
-    flag,
-    insecure_option,
-    on_error_option,
-    online_option,
-    option,
-    output_option,
-    overwrite_option,
-    rate_option,
-    reconnect_option,
-    source_options,
-    table_option,
-)
-from bgsub.cli.output_options import (
-    common_options,
-    job_options,
-    make_job,
-    max_events_option,
-    motion_options,
-    reacts_to_motion,
-    record_options,
-    region_options,
-    snapshots_option,
-)
 from bgsub.cli.pipeline import RunReporter, run_job
+from bgsub.cli.reporting import json_option
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
@@ -48,35 +21,35 @@ _COMMON = (
 )
 
 
-def _options_of_one(options: Decorator, place: str = "Folder for the results") -> Decorator:
+def _options_of_one(options: opt.Decorator, place: str = "Folder for the results") -> opt.Decorator:
     """Return a decorator that adds source, output, `options`, and the options for a single source."""
-    return combine(
-        click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=SOURCE),
-        output_option(
-            callback=check_no_file,
+    return opt.combine(
+        click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=opt.SOURCE),
+        opt.output_option(
+            callback=opt.check_no_file,
             help=f"{place}; not needed for --record, --snapshots, --on-event and --webhook alone.",
         ),
         options,
-        motion_options,
-        max_events_option,
-        reconnect_option,
-        insecure_option,
+        out.motion_options,
+        out.max_events_option,
+        opt.reconnect_option,
+        opt.insecure_option,
         save_model_option,
-        flag(
+        opt.flag(
             "--resume",
             group=RUNNING,
             help="Write checkpoints; after an interruption the same command continues from the last one.",
         ),
-        overwrite_option(help="Replace results that exist; with --resume, start again."),
-        option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
+        opt.overwrite_option(help="Replace results that exist; with --resume, start again."),
+        opt.option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
         json_option(),
     )
 
 
 def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     source = sources[0] if len(sources) == 1 else sources
-    job = make_job(source, output, {**options, "list_motion": options["record"] is not None})
-    if output is None and (not reacts_to_motion(options) or job.save or job.event_formats):
+    job = out.make_job(source, output, {**options, "list_motion": options["record"] is not None})
+    if output is None and (not out.reacts_to_motion(options) or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
@@ -95,7 +68,7 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
         ),
     ),
 )
-@_options_of_one(job_options, "Folder for the results, or - for standard output")
+@_options_of_one(out.job_options, "Folder for the results, or - for standard output")
 def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
 
@@ -128,7 +101,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
         ),
     ),
 )
-@_options_of_one(common_options)
+@_options_of_one(out.common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
     """Track the objects in SOURCE and write events.csv, events.jsonl and summary.html.
 
@@ -152,18 +125,18 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
         Example("bgsub scan video.mp4 --record clips --csv motion.csv", "A clip of each motion; the table as a file"),
     ),
 )
-@click.argument("sources", nargs=-1, required=True, metavar="VIDEO...", type=SOURCE)
-@table_option
-@record_options
-@max_events_option
-@snapshots_option
-@source_options
-@region_options
-@insecure_option
-@on_error_option
-@rate_option
+@click.argument("sources", nargs=-1, required=True, metavar="VIDEO...", type=opt.SOURCE)
+@opt.table_option
+@out.record_options
+@out.max_events_option
+@out.snapshots_option
+@opt.source_options
+@out.region_options
+@opt.insecure_option
+@opt.on_error_option
+@opt.rate_option
 @model_option
-@online_option
+@opt.online_option
 @json_option("Print the table and the summary as one JSON object.")
 def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """List the motion in VIDEO: a table with start, end, length, peak and place of each event.
@@ -175,6 +148,6 @@ def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     Nothing is written unless --record, --snapshots or --csv asks for it. After Ctrl-C the motion so far is listed.
     """
     source = sources[0] if len(sources) == 1 else sources
-    job = make_job(source, None, {**options, "views": (), "list_motion": True})
-    with claimed(csv):
+    job = out.make_job(source, None, {**options, "views": (), "list_motion": True})
+    with opt.claimed(csv):
         run_job(job, RunReporter(lists_motion=True, csv=csv))

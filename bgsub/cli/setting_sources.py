@@ -1,9 +1,4 @@
-"""Settings of the commands from TOML files, and where the value of an option comes from.
-
-Keys are the long names of the options. Keys at the top of a file apply to every command that has the option, those in
-the table of a command, such as ``[run]``, to that command only. ``[method]`` has the parameters of the method. Paths
-are relative to the working directory, not to the file.
-"""
+"""Settings of the commands from TOML files, and where the value of an option comes from."""
 
 from __future__ import annotations
 
@@ -102,11 +97,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_settings(names: Names, files: Iterable[Path], named: Path | None = None) -> Settings:
-    """Return the settings by command and option from files, of which later ones win; errors as `read_file`.
-
-    Limits apply to the files of `FOUND` unless the user `named` them. ParameterError for an unknown key or table, and
-    for a value that `check_found` refuses.
-    """
+    """Return the settings by command and option from files, later ones win; ParameterError for an unknown key."""
     settings: Settings = {command: {} for command in names}
     for path in files:
         for table, key, value in _entries(path, names):

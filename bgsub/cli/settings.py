@@ -1,7 +1,4 @@
-"""Commands whose options can also be set in files and in the environment.
-
-Both are click's own means: the files become the `default_map` of a context, and every option has its variables.
-"""
+"""Commands with settings from files (click's `default_map`) and from the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 import click
 
 from bgsub.cli.help import HelpfulCommand
-from bgsub.cli.logs import Reporting, logged, logger, reporting_options
+from bgsub.cli.reporting import Reporting, logged, logger, reporting_options
 from bgsub.cli.setting_sources import FOUND, Setting, Settings, find_files, read_settings, remember, setting_of
 from bgsub.errors import ParameterError, did_you_mean
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import bgsub
 from bgsub.errors import DependencyError, check_choice, import_optional
@@ -58,10 +58,6 @@ def make_method(name: str) -> Method:
         return bgsub.BackgroundSubtractor()
     if name in _PYBGS:
         return getattr(import_optional("pybgs", f"{name} needs bgslibrary: pip install pybgs"), _PYBGS[name])()
-    return _from_opencv(name)
-
-
-def _from_opencv(name: str) -> Any:
     from bgsub._opencv import cv2  # noqa: PLC0415 - the command line needs only the names
 
     constructor = f"createBackgroundSubtractor{name.upper()}"

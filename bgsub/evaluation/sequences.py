@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -11,15 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SourceError
+from bgsub.errors import SourceError, logger
 from bgsub.evaluation.metrics import CODES, Confusion, confusion
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.synthetic.scenes import Scene
 from bgsub.video.sources.base import Frame
 from bgsub.video.sources.images import ArraySource, read_image
-
-_logger = logging.getLogger("bgsub")
 
 _IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
 # changedetection.net has both ROI.bmp and ROI.jpg; JPEG blurs the border, so it comes last.
@@ -83,7 +80,7 @@ class Sequence:
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
         if self.temporal_roi is not None and gaps:
             message = "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d"
-            _logger.warning(message, self.folder, len(gaps), first, last, gaps[0])
+            logger.warning(message, self.folder, len(gaps), first, last, gaps[0])
 
     def __len__(self) -> int:
         return len(self._frames)

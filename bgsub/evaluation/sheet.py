@@ -98,12 +98,7 @@ class WorstFrame:
 
 
 class WorstFrames:
-    """Keep the scored frames with the most wrong pixels; an instance is an ``on_frame`` of `evaluate`.
-
-    Wrong pixels add up to the score of a sequence; the F-measure of single frames would prefer frames with little
-    motion. Of frames less than `gap` numbers apart only the worst is kept, so that one event does not fill the sheet.
-    At most `count` frames are kept; `roi`, (h, w), bool, is the scored region.
-    """
+    """Keeps the `count` frames with the most wrong pixels, `gap` numbers apart; an ``on_frame`` of `evaluate`."""
 
     def __init__(self, count: int, roi: np.ndarray | None = None, gap: int = 1) -> None:
         self._count, self._roi, self._gap = count, roi, gap

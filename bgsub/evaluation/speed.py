@@ -16,7 +16,7 @@ from bgsub.video.sources.opening import open_source
 from bgsub.video.timecode import Timecode
 
 _SCENE_SIZE = (320, 240)
-_STRETCH = 20  # frames of a turn
+_STRETCH = 20  # frames of a turn: shared machines vary in speed, and each method evicts the other from the caches
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,7 @@ def time_methods(
     peers: tuple[str, ...] = ("mog2", "knn"),
     others: Mapping[str, Callable[[], Method]] | None = None,
 ) -> list[Timing]:
-    """Time bgsub, its `peers` (names for `make_method`) and `others` on the same frames, in turns of 20 frames.
-
-    Short turns, because the speed of shared machines varies; not single frames, because each method would evict the
-    model of the other from the caches. `threads` are those of OpenCV. The first `warm_up` frames are not counted; of
-    fewer frames, the first half.
-    """
+    """Time bgsub, its `peers` (names for `make_method`) and `others` on the same frames, without `warm_up` frames."""
     before = cv2.getNumThreads()
     if threads is not None:
         cv2.setNumThreads(threads)

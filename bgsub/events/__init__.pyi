@@ -16,4 +16,4 @@ from .notifications.notification import Notification as Notification
 from .notifications.sink import NotificationSink as NotificationSink
 from .recorder import RecorderSink as RecorderSink
 from .sink import EventSink as EventSink
-from .summary.sink import SummarySink as SummarySink
+from .summary_page import SummarySink as SummarySink

@@ -66,7 +66,7 @@ def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1
     if step.date is not None:
         when = f"{step.date:%Y-%m-%d %H:%M:%S}"
     else:
-        when = f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0))
+        when = f"frame {step.frame}" if step.time is None else clock_text(step.time)
     text = "  ".join([when, *step.recent])
     scale = _scale(picture)
     scale *= min(1, picture.shape[1] / label_size(text, scale)[0])

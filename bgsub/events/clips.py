@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
 import math
 import time
 from collections.abc import Iterable
@@ -13,15 +12,13 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.events.motion import check_seconds
-from bgsub.events.writers import csv_cell
+from bgsub.events.tables import csv_cell
 from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name
 from bgsub.video.timecode import clock_text
-
-logger = logging.getLogger("bgsub")
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,7 @@ class ClipNames:
 
 
 def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None = None) -> None:
-    """Add a clip to the list of the folder, or create the list, and remove old clips by the rules.
-
-    Safe with several runs. SinkError if it fails.
-    """
+    """Add a clip to the list of a folder, or create the list; remove old clips by the rules; safe with several runs."""
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         text = io.StringIO()

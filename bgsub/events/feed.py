@@ -211,7 +211,10 @@ class EventFeed:
         self._origin = None if frame.arrived is None or time is None else frame.arrived - timedelta(seconds=float(time))
         self._date([*finished, *motion.ended])
         settled = frame.index + 1 if linker.settled is None else linker.settled
-        recent = self._recent(linker.clock)
+        lasting = [event.kind for event in (self._motion.lasting, self._whole) if event is not None]
+        until = {**self._shown, **dict.fromkeys(lasting, linker.clock + _SHOWN)}
+        self._shown = {kind: end for kind, end in until.items() if end >= linker.clock}
+        recent = tuple(self._shown)
         step = Step(*moment, separation.mask, objects, started, begun, finished, motion, settled, recent, frame.arrived)
         self.regions.step(step, covers)
         self._newest = (frame, step)
@@ -269,10 +272,3 @@ class EventFeed:
             return [], []
         self._whole = None if name is None else Event(name, 0, frame, frame, time, time, frames=1)
         return [] if self._whole is None else [self._whole], [] if current is None else [current]
-
-    def _recent(self, clock: float) -> tuple[str, ...]:
-        """Return the names of events that last or have just ended."""
-        lasting = [event.kind for event in (self._motion.lasting, self._whole) if event is not None]
-        until = dict.fromkeys(lasting, clock + _SHOWN)
-        self._shown = {kind: end for kind, end in {**self._shown, **until}.items() if end >= clock}
-        return tuple(self._shown)

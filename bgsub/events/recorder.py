@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections import deque
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.events.annotation import OutlineCache, annotate
 from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list
 from bgsub.events.event import Event, Motion
@@ -69,8 +68,6 @@ class PreRoll:
         self._bytes -= len(data)
         return frame, time, cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
 
-
-logger = logging.getLogger("bgsub")
 
 MakeSink = Callable[[Path, str, Fraction], Sink]
 

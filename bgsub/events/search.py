@@ -15,8 +15,8 @@ from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.motion_table import MotionListSink, Row, row_of
 from bgsub.events.results import Result, find_results, inside, read_objects
+from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
@@ -32,33 +32,7 @@ _MOST_BETWEEN, _FEW = 0.25, 100  # share of values that are no label, of at leas
 
 
 def search_results(place: Path, regions: Regions, rules: MotionRules | None = None, part: Selection = ALL) -> list[Row]:
-    """Return the objects or the motion in regions, one row for each stay of an object or for each motion event.
-
-    Parameters
-    ----------
-    place : Path
-        A folder of results, or one with such folders in it: their objects (events.jsonl) are searched, or else their
-        masks. Or a video or a folder of masks.
-    regions : Regions
-        An object is in a region if a quarter of its box is, or if its box fills half of the region.
-    rules : MotionRules, optional
-        What counts as motion in masks; ``max_gap`` also joins the stays of an object.
-    part : Selection
-        ``start`` and ``end`` of the part of each recording to which an event must belong, at least in part.
-
-    Returns
-    -------
-    list of dict
-        Rows as of `MotionListSink.rows`, in the order of the recordings and their times; objects have their ID as
-        ``number``, and their picture.
-
-    Raises
-    ------
-    SourceError
-        If there are no results, or they cannot be read, or a video or an image is no mask.
-    ParameterError
-        If a region lies outside of the frame, or is not in pixels although older results do not tell the size of it.
-    """
+    """Return the objects (events.jsonl) or the motion (masks) in regions that meet a part of the recordings."""
     return [row for row in _rows(place, regions, rules or MotionRules()) if _meets(row, part)]
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError
+from bgsub.events.event import Event
+from bgsub.events.feed import COLUMNS as REGION_COLUMNS
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.object_pictures import ObjectPictureSink
-from bgsub.events.summary.sink import SummarySink
-from bgsub.events.writers import COLUMNS, LinesWriter, RegionWriter, Writer, csv_line, csv_row, json_line
+from bgsub.events.pictures import ObjectPictureSink
+from bgsub.events.summary_page import SummarySink
+from bgsub.events.tables import COLUMNS, csv_line, csv_row, json_line
 from bgsub.separation import Separation
+from bgsub.storage.durable_io import GrowingFile
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame, FrameSource
 
-_LINES: dict[str, tuple[Callable[..., str], str]] = {"csv": (csv_line, csv_row(COLUMNS)), "jsonl": (json_line, "")}
-FORMATS = tuple(_LINES)
+FORMATS = ("csv", "jsonl")
 
 
 class EventSink(Sink):
@@ -80,63 +81,57 @@ class EventSink(Sink):
         self.folder = Path(folder)
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         locate = locate or self.folder.joinpath
-        self._writers: dict[str, Writer] = {}
-        for name in dict.fromkeys(formats):
-            path, (line, header) = locate(EVENT_FORMATS[name]), _LINES[name]
-            self._writers[name] = LinesWriter(path, partial(line, folder=path.parent), header)
-        if self._feed.regions.names and "csv" in self._writers:
-            self._writers["regions"] = RegionWriter(locate("regions.csv"), self._feed)
+        targets = {name: locate(EVENT_FORMATS[name]) for name in dict.fromkeys(formats)}
+        if self._feed.regions.names and "csv" in targets:
+            targets["regions"] = locate("regions.csv")
+        #: The final paths of the files.
+        self.paths = list(targets.values())
+        self._files = {name: GrowingFile(path) for name, path in targets.items()}
         self._done = False
         for place in dict.fromkeys(path.parent for path in self.paths):
             prepare_folder(place)
 
-    @property
-    def paths(self) -> list[Path]:
-        """The final paths of the files."""
-        return [writer.path for writer in self._writers.values()]
-
     def write(self, frame: Frame, separation: Separation) -> None:
-        step = self._feed.step(frame, separation)
-        for writer in self._writers.values():
-            writer.step(step)
+        if finished := self._feed.step(frame, separation).finished:
+            self._append(finished)
 
     def close(self) -> None:
         if self._done:
             return
-        last = self._feed.finish()
-        for writer in self._writers.values():
-            writer.finish(last)
+        self._append(self._feed.finish())
+        if "regions" in self._files:
+            self._feed.regions.finish()
+            self._files["regions"].append("".join(map(csv_row, [REGION_COLUMNS, *self._feed.regions.rows()])))
+        for file in self._files.values():
+            file.finish()
         self._done = True
 
     def abort(self) -> None:
         if not self._done:
             self._done = True
-            for writer in self._writers.values():
-                writer.abort()
+            for file in self._files.values():
+                file.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        return {
-            "feed": self._feed.checkpoint(self),
-            "files": {name: writer.checkpoint() for name, writer in self._writers.items()},
-        }
+        sizes = {name: file.sync() for name, file in self._files.items()}
+        return {"feed": self._feed.checkpoint(self), "files": sizes}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Restore what `checkpoint` returned, with the same formats and regions.
-
-        Raises
-        ------
-        ParameterError
-            If the formats differ.
-        SinkError
-            If a partial file is missing or too short.
-        """
+        """Restore what `checkpoint` returned; ParameterError for other formats, SinkError without the partial files."""
         if not state:
             return
-        if set(state["files"]) != set(self._writers):
-            raise ParameterError(f"event formats must be {', '.join(state['files'])}, got {', '.join(self._writers)}")
+        if set(state["files"]) != set(self._files):
+            raise ParameterError(f"event formats must be {', '.join(state['files'])}, got {', '.join(self._files)}")
         self._feed.resume(state["feed"])
-        for name, writer in self._writers.items():
-            writer.resume(state["files"][name])
+        for name, file in self._files.items():
+            file.cut(state["files"][name])
+
+    def _append(self, events: list[Event]) -> None:
+        """Write a line for each event, in the order of the ends."""
+        if file := self._files.get("csv"):
+            file.append(("" if file.size else csv_row(COLUMNS)) + "".join(map(csv_line, events)))
+        if file := self._files.get("jsonl"):
+            file.append("".join(json_line(event, file.path.parent) for event in events))
 
 
 def make_feed(

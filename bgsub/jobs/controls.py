@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -11,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.errors import check_choice
+from bgsub.errors import check_choice, logger
 from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
 
 if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
-
-logger = logging.getLogger("bgsub")
 
 #: Views of a window or a browser; in the order of the keys 1 to 9 and 0.
 LIVE_VIEWS = (
@@ -144,10 +141,6 @@ class LiveStatistics:
         return (len(self._times) - 1) / span if span > 0 else 0.0
 
 
-def _unchanged(frames: Iterator[Frame]) -> Generator[Frame, None, None]:
-    yield from frames
-
-
 class Controls:
     """Live state of one run, shared by its pipeline, windows and browsers; safe to use from any thread.
 
@@ -185,7 +178,8 @@ class Controls:
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
-        self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]] = _unchanged  # of a rehearsal
+        self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]]  # of a rehearsal
+        self.watch_ahead = lambda frames: (frame for frame in frames)
         self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
 
     # -- commands ------------------------------------------------------------------------------------------------

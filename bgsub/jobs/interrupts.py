@@ -7,7 +7,6 @@ both send one. A later signal ends the process at once, unless outputs are being
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import signal
@@ -20,7 +19,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
-logger = logging.getLogger("bgsub")
+from bgsub.errors import logger
 
 #: The names of the signals that end a run.
 INTERRUPTED = ("SIGINT", "SIGTERM", "SIGHUP")

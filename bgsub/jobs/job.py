@@ -235,7 +235,7 @@ class JobResult:
     clips : int or None
         Number of recorded clips; None if the job records none.
     motion : list of dict, optional
-        The motion events, see `bgsub.events.motion_table.MotionListSink.rows`; None without `Job.list_motion`.
+        The motion events, see `bgsub.events.tables.MotionListSink.rows`; None without `Job.list_motion`.
     """
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, logger
 from bgsub.jobs.checkpoints import FILE, FOLDER, START_ANEW, Checkpoint, Checkpoints
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets
@@ -28,8 +27,6 @@ from bgsub.video.regions import absolute_region, parse_region
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.images import is_image
-
-logger = logging.getLogger("bgsub")
 
 # Fields that do not change the outputs, or that are compared in another way.
 _OTHER_FIELDS = {"source", "output", "parameters", "insecure", "resume", "overwrite", "checkpoint_seconds"}
@@ -203,7 +200,11 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
     if source.live:
         raise ParameterError(f"a run over {source.name} cannot be resumed: the source is live, no frame comes again")
     path = job.output / FOLDER / FILE
-    new = _beginning(job, source)
+    if source.path is None and len(source.paths) < 2:
+        state = InputState(source.name)
+    else:
+        state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
+    new = Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
     if job.overwrite or not path.exists():
         return _begin(job, path, new, subtractor, make_sinks)
     try:
@@ -276,15 +277,6 @@ def _remove_partials(targets: Sequence[Path]) -> None:
     for target in targets:
         if target.is_file():
             remove_partials(target)
-
-
-def _beginning(job: Job, source: FrameSource) -> Checkpoint:
-    """Return the checkpoint before the first frame of a job."""
-    if source.path is None and len(source.paths) < 2:
-        state = InputState(source.name)
-    else:
-        state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
-    return Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
 
 
 def _difference(path: Path, old: Checkpoint, new: Checkpoint) -> str:

@@ -14,10 +14,11 @@ from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.clips import ClipRules
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
-from bgsub.events.motion_table import MotionListSink
-from bgsub.events.notifications.sink import make_notifications
+from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
+from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
 from bgsub.events.sink import create_event_sinks, make_feed
+from bgsub.events.tables import MotionListSink
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs
@@ -78,8 +79,11 @@ def make_sinks(
 
         sinks += create_event_sinks(job.event_formats, source, feed, locate)
         if job.on_event or job.webhook or job.snapshots is not None:
-            told = (job.on_event, job.webhook, job.snapshots)
-            sinks.append(make_notifications(*told, feed, label_of(source), job.record))
+            missing = [name for name, folder in (("snapshot", job.snapshots), ("clip", job.record)) if folder is None]
+            commands = [CommandNotifier(command, missing=missing) for command in job.on_event]
+            destinations = [*commands, *map(WebhookNotifier, job.webhook)]
+            places: dict[str, Any] = {"source": label_of(source), "snapshots": job.snapshots}
+            sinks.append(NotificationSink(feed, destinations, clips=job.record is not None, **places))
         if job.list_motion or job.max_events is not None:
             sinks.append(MotionListSink(feed, label_of(source), source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, SourceError, logger
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
@@ -24,8 +23,6 @@ from bgsub.subtractor.rehearsal import rehearse
 from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
-
-logger = logging.getLogger("bgsub")
 
 _QUEUE_SIZE, _IN_WORK = 8, 3  # frames that wait before a stage, and that stages have besides
 _IDLE_SECONDS = 0.05
@@ -242,7 +239,9 @@ class Pipeline:
                 self._progress(frame, separation)
             if snapshot is not None and self._checkpoints is not None:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
-            self._wait_while_paused()
+            while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
+                for sink in self._sinks:
+                    sink.idle()
         if self._checkpoints is not None and self._stopped_by and newest is not None:
             # The tracking thread has ended.
             self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
@@ -253,12 +252,6 @@ class Pipeline:
     @property
     def _stopped_by(self) -> str:
         return self._interrupts.requested_by or self._controls.quit_by
-
-    def _wait_while_paused(self) -> None:
-        """Wait while the run is paused, with the sinks active."""
-        while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
-            for sink in self._sinks:
-                sink.idle()
 
     def _arriving(self) -> Iterator[_Result]:
         """Yield the results; while none comes, call `idle` of the sinks and check for a stop."""

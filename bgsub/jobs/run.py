@@ -14,10 +14,10 @@ import numpy as np
 
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
-from bgsub.events.motion_table import MotionListSink
 from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
+from bgsub.events.tables import MotionListSink
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import FOLDER, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls
@@ -170,15 +170,8 @@ def execute(
                 controls.quit("limit")
 
         try:
-            pipeline = Pipeline(
-                source, subtractor, sinks, progress=after, controls=controls, online=online, checkpoints=checkpoints
-            )
-            broken: BrokenSourceError | None = None
-            try:
-                with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
-                    summary = pipeline.run()
-            except BrokenSourceError as error:
-                broken, summary = error, error.result
+            options: dict[str, Any] = {"controls": controls, "online": online, "checkpoints": checkpoints}
+            summary, broken = _run(Pipeline(source, subtractor, sinks, progress=after, **options), checkpoints, raised)
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
@@ -189,30 +182,37 @@ def execute(
             if isinstance(error, OutputError) or error in raised:
                 raise
             raise OutputError(str(error)) from error
+    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
+    motion = None if listing is None else listing.rows()
     known = source.name, source.live, summary, statistics, _existing(sinks, save_model)
-    result = JobResult(*known, **_counted(sinks), motion=None if listing is None else listing.rows())
+    result = JobResult(*known, notifications=delivered, clips=clips, motion=motion)
     if broken is not None:
         broken.result = result
         raise broken
     return result
 
 
-def _counted(sinks: Sequence[Sink]) -> dict[str, Any]:
-    """Return the numbers of notifications and clips, as in a `JobResult`."""
-    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
-    counts = (sink.counts for sink in sinks if isinstance(sink, NotificationSink))
-    return {"notifications": sum(counts, DeliveryCounts()), "clips": clips}
-
-
-def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return the outputs of the sinks and the model, as far as they exist."""
-    return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
+def _run(
+    pipeline: Pipeline, checkpoints: Checkpoints | None, raised: list[Exception]
+) -> tuple[Summary, BrokenSourceError | None]:
+    """Run the pipeline; return its summary, and the error of a source after which the outputs were finished."""
+    try:
+        with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
+            return pipeline.run(), None
+    except BrokenSourceError as error:
+        return error.result, error
 
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
     frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
     where = f"goes on after {frames} frames" if frames else "starts over"
     return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
+
+
+def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return the outputs of the sinks and the model, as far as they exist."""
+    return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
 
 
 def make_subtractor(
@@ -251,14 +251,10 @@ def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtract
 
 
 class RegionSubtractor:
-    """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame.
+    """Processes the surroundings of regions; outside of them, the mask is 0 and the background is the frame."""
 
-    With a `privacy` mask the whole frame is processed, and regions may be replaced. When the privacy regions are, the
-    model starts again, without a frame that shows them.
-
-    The surroundings are larger than the bounding box, because an object that filled all pixels would look like a light
-    change, a covered lens or another scene.
-    """
+    # With a `privacy` mask the whole frame is processed, and regions may be replaced.
+    # The box is wide: an object that filled all pixels would look like a light change, a covered lens, another scene.
 
     def __init__(
         self,

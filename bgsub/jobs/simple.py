@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, logger
 from bgsub.jobs.job import Summary
 from bgsub.jobs.outputs import take_all
 from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
@@ -16,8 +15,6 @@ from bgsub.subtractor.rehearsal import rehearse
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.opening import SourceSpec, open_source
-
-logger = logging.getLogger("bgsub")
 
 _TIME_BASE = 1000  # a frame rate from here on is the unit of time stamps, 1/1000 or 1/90000 s
 

@@ -1,3 +1,3 @@
-from .region_store import RegionStore as RegionStore
+from .page_commands import RegionStore as RegionStore
 from .session import LiveSession as LiveSession
 from .window import WindowSink as WindowSink

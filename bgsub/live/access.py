@@ -33,10 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Check the header fields of requests to a server on `host`, which need its `token`, by default a random one.
-
-    On this machine the default is none.
-    """
+    """Checks the header fields of requests to `host`, which need its `token`: on this machine by default none."""
 
     def __init__(self, host: str, token: str | None = None) -> None:
         if token is not None and not re.fullmatch(rf"[A-Za-z0-9_-]{{{_MIN_TOKEN},}}", token):
@@ -69,10 +66,7 @@ class Access:
 
     @staticmethod
     def is_same_origin(headers: Mapping[str, str]) -> bool:
-        """Return whether a command is JSON and comes from the page itself or from no page.
-
-        A form on another site cannot send JSON, and a script there needs a CORS preflight.
-        """
+        """Return whether a command is JSON, which a form cannot send, and comes from the page or from no page."""
         if headers.get("Content-Type", "").split(";")[0].strip().lower() != "application/json":
             return False
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
@@ -82,10 +76,7 @@ class Access:
 
 
 class Connections:
-    """Pending and authenticated connections of a server, for any thread; pending ones have `patience` seconds.
-
-    Where too many are pending, the oldest of the address with the most is closed: one client cannot lock out others.
-    """
+    """Pending and authenticated connections of a server, for any thread; pending ones have `patience` seconds."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -100,7 +91,7 @@ class Connections:
     def add(self, connection: socket.socket, address: str) -> None:
         """Add a pending connection; close another one where there are too many."""
         with self._lock:
-            if len(self._pending) >= _MAX_PENDING:
+            if len(self._pending) >= _MAX_PENDING:  # one client cannot lock out others
                 ((most, _),) = Counter(other for other, _ in self._pending.values()).most_common(1)
                 self._drop(next(one for one, (other, _) in self._pending.items() if other == most))
             self._pending[connection] = address, time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import http.server
 import json
-import logging
 import mimetypes
 import os
 import re
@@ -20,13 +19,11 @@ from importlib import resources
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from bgsub.errors import ParameterError, SinkError, check_choice
+from bgsub.errors import ParameterError, SinkError, check_choice, logger
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
-from bgsub.live.commands import run_command, state_of
-from bgsub.live.recent import RecentEvents
-from bgsub.live.region_store import RegionStore
-from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, encode_part
+from bgsub.live.page_commands import RegionStore, run_command, state_of
+from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, RecentEvents, encode_part
 
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -53,13 +50,7 @@ _Answer = Callable[[], None]
 
 
 class LiveHandler(http.server.BaseHTTPRequestHandler):
-    """Answer one request, if `bgsub.live.access` allows it.
-
-    ``GET /`` is the page, ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
-    ``/snapshot.png`` the same in full size, ``/event.jpg?camera=0&number=3`` and ``/clip?...`` picture and clip of an
-    event, ``/statistics`` JSON; ``POST /control`` takes JSON, see
-    `bgsub.live.commands.run_command`.
-    """
+    """Answer one request, if `bgsub.live.access` allows it; ``/stream`` is Motion JPEG, ``/control`` takes JSON."""
 
     server_version = "bgsub"
     sys_version = ""
@@ -283,17 +274,8 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-logger = logging.getLogger("bgsub")
-
-
 class LiveServer(AbstractContextManager["LiveServer"]):
-    """Serve the page of one run (`Controls`), or of several by name, until it is closed.
-
-    `host` is by default this machine only, `port` 0 a free one; each request must have the `token`, by default random
-    on other hosts than this machine. Without `regions` none can be stored. `broadcasts`
-    are the sinks of the runs. ParameterError for an invalid port or token, SinkError if the page cannot be served
-    there.
-    """
+    """Serves the page of runs by name until it is closed; `port` 0 is a free one, other hosts need a `token`."""
 
     def __init__(
         self,
@@ -312,10 +294,6 @@ class LiveServer(AbstractContextManager["LiveServer"]):
         self.address = self._server.address
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
         self._thread.start()
-
-    def sink(self, camera: int = 0) -> Broadcast:
-        """Return the sink for the frames of a camera."""
-        return self.broadcasts[camera]
 
     def close(self) -> None:
         """End the streams and all threads; may be called more than once."""

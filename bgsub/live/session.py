@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import ParameterError, StoppedError
+from bgsub.errors import ParameterError, StoppedError, logger
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
@@ -25,10 +24,9 @@ from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.live.recent import RecentEvents
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore, Texts
 from bgsub.live.server import LiveServer
-from bgsub.live.viewer import Broadcast, SnapshotSink, Viewer
+from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
@@ -36,13 +34,10 @@ from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.base import Frame, FrameSource, SelectedSource
 from bgsub.video.sources.camera_address import file_name, insecure_mark, without_password
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipes import PipeSource, is_pipe
-from bgsub.video.sources.selection import SelectedSource
-
-logger = logging.getLogger("bgsub")
 
 _TICK = 0.04  # seconds between two updates of a window without frames
 _CATCH_UP = 0.25  # maximum delay in seconds that a file played in real time makes up for
@@ -200,7 +195,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
             screens, recent = list(screens), None
             if self.server is not None:
-                broadcast = self.server.sink(number)
+                broadcast = self.server.broadcasts[number]
                 broadcast.recent = recent = RecentEvents(feed)
                 screens.append(broadcast)
                 if not self._windows:
@@ -217,8 +212,8 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             if self._regions is None or self.server is None or not isinstance(source, PrivateSource):
                 return self._runner(source, run.restricted(subtractor, camera), sinks, **options)
             within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), source.mask)
-            follower = _RegionFollower(source, within, feed, self.server.sink(number))
-            with self._regions.followed_by(follower):
+            follow = partial(_use_regions, source, within, feed, self.server.broadcasts[number])
+            with self._regions.followed_by(source.size[::-1], follow):
                 return self._runner(source, within, sinks, **options)
 
     def _open(self, camera: Job) -> FrameSource:
@@ -290,20 +285,16 @@ def _check(cameras: Sequence[Job]) -> None:
             run.make_subtractor(camera.parameters)
 
 
-class _RegionFollower:
-    """Makes a running camera use regions that were drawn on the page."""
-
-    def __init__(self, source: PrivateSource, within: RegionSubtractor, feed: EventFeed, page: Broadcast) -> None:
-        self._source, self._within, self._feed, self._page = source, within, feed, page
-        self.shape = source.size[::-1]
-
-    def __call__(self, texts: Mapping[str, Sequence[str]]) -> None:
-        regions = Regions.of(texts["roi"])
-        self._within.replace(regions, Regions.of(texts["ignore"]))
-        self._feed.replace_regions(regions)
-        if list(texts["privacy"]) != self._source.mask.texts:
-            self._source.mask.replace(texts["privacy"])
-            self._page.forget()
+def _use_regions(
+    source: PrivateSource, within: RegionSubtractor, feed: EventFeed, page: Broadcast, texts: Texts
+) -> None:
+    """Make a running camera use regions that were drawn on the page."""
+    regions = Regions.of(texts["roi"])
+    within.replace(regions, Regions.of(texts["ignore"]))
+    feed.replace_regions(regions)
+    if list(texts["privacy"]) != source.mask.texts:
+        source.mask.replace(texts["privacy"])
+        page.forget()
 
 
 class PacedSource(SelectedSource):
@@ -331,10 +322,7 @@ class PacedSource(SelectedSource):
 
 
 class _CameraThread:
-    """The thread of one of several cameras, and its window, which the main thread updates.
-
-    `run` runs the camera with additional sinks; `came` is set when there is a frame for the window.
-    """
+    """The thread of one of several cameras, and its window, which the main thread updates when `came` is set."""
 
     def __init__(
         self, name: str, run: Callable[[Sequence[Sink]], JobResult], window: WindowSink | None, came: threading.Event

@@ -1,11 +1,11 @@
-"""The pictures of a live run, for windows, browsers and snapshots."""
+"""The pictures of a live run, for windows, browsers and snapshots, and its last motion events."""
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,28 +13,17 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError, check_choice
+from bgsub.errors import SinkError, check_choice, logger
+from bgsub.events.feed import EventFeed
+from bgsub.events.pictures import Highlight, Highlights
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
-from bgsub.live.recent import RecentEvents
 from bgsub.separation import Separation
+from bgsub.video import views
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
-from bgsub.video.views import (
-    LEAST_SIZE,
-    PANEL_TILES,
-    add_bar,
-    add_box,
-    add_label,
-    annotated,
-    enlarged,
-    get_view,
-    text_scale,
-    to_bgr8,
-)
+from bgsub.video.timecode import clock_text
 from bgsub.video.web_page import shrunk
-
-logger = logging.getLogger("bgsub")
 
 #: A separation, or a frame without one yet, which is shown as it is in each view.
 Shown = Separation | Frame
@@ -59,11 +48,7 @@ KEYS = (
 
 
 class Viewer:
-    """Compose the pictures that a window or a browser shows of one run, of the camera `name`.
-
-    `longest_side` is the maximum pixels of the longer side. A browser shows help, statistics and states beside the
-    picture: without `words`.
-    """
+    """Composes the pictures of one run, of at most `longest_side` pixels; for a browser without `words`."""
 
     def __init__(
         self, controls: Controls, name: str = "camera", *, longest_side: int | None = None, words: bool = True
@@ -79,7 +64,7 @@ class Viewer:
     def waiting(self) -> np.ndarray:
         """Return the picture before the first frame, (h, w, 3) uint8."""
         image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
-        return self._with_words(image) if self._words else add_label(image, self._waits)
+        return self._with_words(image) if self._words else views.add_label(image, self._waits)
 
     @property
     def _waits(self) -> str:
@@ -96,12 +81,12 @@ class Viewer:
     def view(self, shown: Shown, name: str) -> np.ndarray:
         """Return a view without text, (h, w, 3) uint8, reduced to the longest side."""
         if isinstance(shown, Frame):
-            return to_bgr8(self._small(shown.image, 1))
+            return views.to_bgr8(self._small(shown.image, 1))
         check_choice("view", name, LIVE_VIEWS)
-        tiles = PANEL_TILES if name == "panel" else 1
+        tiles = views.PANEL_TILES if name == "panel" else 1
         separation = self._reduced(shown, tiles)
-        picture = to_bgr8(get_view(name)(replace(separation, annotate=None)))
-        return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
+        picture = views.to_bgr8(views.get_view(name)(replace(separation, annotate=None)))
+        return views.annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
 
     def _small(self, image: np.ndarray, tiles: int, how: int = cv2.INTER_AREA) -> np.ndarray:
         """Reduce an image so that `tiles` of them side by side fit into the longest side."""
@@ -119,20 +104,20 @@ class Viewer:
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
-        image = enlarged(image)
-        below, right = max(LEAST_SIZE[1] - image.shape[0], 0), max(LEAST_SIZE[0] - image.shape[1], 0)
+        image = views.enlarged(image)
+        below, right = max(views.LEAST_SIZE[1] - image.shape[0], 0), max(views.LEAST_SIZE[0] - image.shape[1], 0)
         if below or right:
             image = cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT)
-        scale = text_scale(image)
+        scale = views.text_scale(image)
         states = self._states()
         if states:
-            image = add_label(image, ", ".join(states), scale)
+            image = views.add_label(image, ", ".join(states), scale)
         if controls.show_help:
             parameters = controls.parameters
             values = [(setting.name.replace("_", " "), f"{parameters[setting.name]:g}") for setting in SETTINGS]
-            image = add_box(image, [*KEYS, ("", ""), *values], scale)
+            image = views.add_box(image, [*KEYS, ("", ""), *values], scale)
         if controls.show_statistics:
-            image = add_bar(image, statistics_words(controls.statistics.as_dict()), scale)
+            image = views.add_bar(image, statistics_words(controls.statistics.as_dict()), scale)
         return image
 
 
@@ -150,10 +135,7 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
 
 
 class SnapshotSink(Sink):
-    """Write the view in full size, mask and background as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it.
-
-    A failure is logged and shown; it does not end the run.
-    """
+    """Writes view, mask and background in full size as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it."""
 
     def __init__(self, controls: Controls, folder: str | os.PathLike[str] = ".", name: str = "snapshot") -> None:
         self._controls, self._folder, self._name = controls, Path(folder), name
@@ -245,11 +227,6 @@ class Broadcast(Sink):
         self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
         self._png = _Encoder(Viewer(controls, name, words=False), ".png")
 
-    @property
-    def encoded(self) -> int:
-        """Number of JPEG pictures so far."""
-        return self._jpeg.count
-
     def write(self, frame: Frame, separation: Separation) -> None:
         self._put(separation)
 
@@ -266,10 +243,7 @@ class Broadcast(Sink):
             self._changed.notify_all()
 
     def next_jpeg(self, view: str, number: int = -1, timeout: float | None = None) -> tuple[int, bytes] | None:
-        """Wait for a frame newer than `number`; return its number and picture, None after the timeout or at the end.
-
-        The picture is empty where it cannot be made; this must not end the stream.
-        """
+        """Wait for a frame newer than `number`; return number and picture (empty if it fails), None without one."""
         with self._changed:
             self._changed.wait_for(lambda: self.ended or self.number > number, timeout)
             if self.ended or self.number <= number:
@@ -277,7 +251,7 @@ class Broadcast(Sink):
             newest = self.number
         try:
             return self._jpeg.encode(self, view)
-        except Exception:
+        except Exception:  # this must not end the stream
             logger.exception("%s: the view %s cannot be shown", self.name, view)
             return newest, b""
 
@@ -303,3 +277,82 @@ class Broadcast(Sink):
         with self._changed:
             self.newest, self.number = shown, self.number + 1
             self._changed.notify_all()
+
+
+#: Number of events on the page.
+COUNT = 12
+
+
+class RecentEvents(Sink):
+    """Keeps the last motion events that have ended, with a picture of each; read from any thread."""
+
+    def __init__(self, feed: EventFeed) -> None:
+        self._feed, self._highlights = feed, Highlights()
+        self._kept: deque[Highlight] = deque(maxlen=COUNT)
+        self._lock = threading.Lock()
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        step = self._feed.step(frame, separation)
+        with self._lock:
+            self._highlights.add(step, separation)
+        self._take()
+
+    def close(self) -> None:
+        ended = self._feed.finish_motion()
+        with self._lock:
+            self._highlights.finish(ended)
+        self._take()
+
+    def clear(self) -> None:
+        """Forget all events, also the one that lasts; from any thread."""
+        with self._lock:
+            self._kept.clear()
+            self._highlights = Highlights()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the events, newest first, in types that JSON knows."""
+        with self._lock:
+            kept = list(self._kept)
+        return [
+            {
+                "number": one.event.id,
+                "time": _time(one),
+                "seconds": _length(one),
+                "objects": one.objects,
+                "regions": one.regions,
+                "clip": one.event.clip is not None,
+            }
+            for one in reversed(kept)
+        ]
+
+    def picture(self, number: int) -> bytes | None:
+        """Return the picture of an event by its number, a JPEG file; None if it is not kept."""
+        found = self._find(number)
+        return None if found is None else found.jpeg
+
+    def clip(self, number: int) -> Path | None:
+        """Return the clip of an event by its number; None if there is none."""
+        found = self._find(number)
+        return None if found is None or found.event.clip is None else Path(found.event.clip)
+
+    def _find(self, number: int) -> Highlight | None:
+        with self._lock:
+            return next((one for one in self._kept if one.event.id == number), None)
+
+    def _take(self) -> None:
+        """Move the highlights that are complete."""
+        with self._lock:
+            self._kept.extend(self._highlights.kept)
+            self._highlights.kept.clear()
+
+
+def _time(one: Highlight) -> str:
+    event = one.event
+    if event.began is not None:
+        return event.began[11:19]
+    return f"frame {event.start_frame}" if event.start_time is None else clock_text(event.start_time, whole=True)
+
+
+def _length(one: Highlight) -> float | None:
+    start, end = one.event.start_time, one.event.end_time
+    return None if start is None or end is None else round(float(end - start), 1)

@@ -77,10 +77,7 @@ class CvDisplay:
 
 
 def check_display() -> None:
-    """Raise NoWindowError unless a window can be opened.
-
-    On Linux, Qt aborts the whole process if there is no screen, so check the environment and try in a child process.
-    """
+    """Raise NoWindowError unless a window can be opened: Qt aborts the process without a screen, so try in another."""
     linux = sys.platform.startswith("linux")
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if linux and not display:
@@ -101,10 +98,7 @@ def _can_open_window() -> bool:
 
 
 class KeyCommands:
-    """The commands of the keys, see `bgsub.live.viewer.KEYS`.
-
-    The keys control all cameras of a run; a switch is set to the new state of the first camera.
-    """
+    """The commands of the keys, see `bgsub.live.viewer.KEYS`, for all cameras; switches follow the first one."""
 
     def __init__(self, *controls: Controls) -> None:
         self._all = controls

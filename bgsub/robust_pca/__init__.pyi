@@ -1,2 +1,2 @@
 from .estimator import RobustPCA as RobustPCA
-from .progress import Progress as Progress
+from .parameters import Progress as Progress

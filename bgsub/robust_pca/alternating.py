@@ -1,10 +1,6 @@
-"""Robust PCA as printed in the paper: alternate between the basis on the Grassmannian and the coefficients.
+"""Robust PCA as printed in the paper (arXiv 1210.0805, algorithms 1 to 4): basis and coefficients alternate.
 
 Data matrices are stored as the transpose (n, m) of those of the paper, one sample per row.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
 """
 
 from __future__ import annotations
@@ -17,8 +13,7 @@ import numpy as np
 from bgsub.numerics.grassmann import Retraction, project, qr_positive
 from bgsub.robust_pca.conjugate_gradient import Line, Problem, minimise
 from bgsub.robust_pca.cost import RobustCost, inverse_gram
-from bgsub.robust_pca.parameters import Settings
-from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.parameters import Progress, Settings
 from bgsub.robust_pca.svd import fill_missing, truncated_svd
 
 _ALTERNATIONS = 50
@@ -50,11 +45,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
 
 
 class BasisHalf(Problem):
-    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``; U (m, k), Y (k, n).
-
-    An accepted step replaces L by P L, so only the first term of the gradient is left (paper, section 4.2). The metric
-    is scaled by ``(Y Y')^-1``, a bound of the Hessian: a step length of one is natural.
-    """
+    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``; U (m, k), Y (k, n)."""
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
         self.cost, self.U, self.Y = cost, U, Y

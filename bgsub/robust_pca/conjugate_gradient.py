@@ -1,6 +1,4 @@
-"""Conjugate gradients with an Armijo line search, after algorithms 2 and 3 of C. Hage and M. Kleinsteuber,
-arXiv 1210.0805.
-"""
+"""Conjugate gradients with an Armijo line search, after algorithms 2 and 3 of the paper, arXiv 1210.0805."""
 
 from __future__ import annotations
 

@@ -9,22 +9,15 @@ from typing import Self
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.robust_pca import samples as checks
 from bgsub.robust_pca.alternating import alternation
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.fitted import FittedSubspace
 from bgsub.robust_pca.graduated import graduation
 from bgsub.robust_pca.irls import refine
 from bgsub.robust_pca.noise import ResidualScale, clipped
-from bgsub.robust_pca.parameters import PAPER, Settings, default_rank
-from bgsub.robust_pca.progress import Callback, Progress, follow
-from bgsub.robust_pca.samples import (
-    Standardisation,
-    check_samples,
-    check_scale,
-    check_widths,
-    feature_names,
-    refuse_mask,
-)
+from bgsub.robust_pca.parameters import PAPER, Callback, Progress, Settings, default_rank, follow
+from bgsub.robust_pca.samples import Standardisation
 from bgsub.robust_pca.svd import about_mean, principal_axes
 
 
@@ -200,13 +193,13 @@ class RobustPCA(FittedSubspace):
         array([86.,  0.])
         """
         settings = Settings(self)
-        refuse_mask(X, y)
-        names = feature_names(X)
-        samples, observed = check_samples(X, observed)
+        checks.refuse_mask(X, y)
+        names = checks.feature_names(X)
+        samples, observed = checks.check_samples(X, observed)
         standardisation = Standardisation.of(samples, observed, self.center, self.scale)
         standard = standardisation.standard(samples, observed)
-        size = check_scale(standard, observed)
-        check_widths(settings, samples.dtype)
+        size = checks.check_scale(standard, observed)
+        checks.check_widths(settings, samples.dtype)
         rank = default_rank(samples.shape) if self.rank is None else self.rank
         if rank > min(samples.shape):
             raise ParameterError(
@@ -218,7 +211,10 @@ class RobustPCA(FittedSubspace):
         more = int(self.center and rank < min(samples.shape))  # for the error of the medians
         steps = fit(settings, cost, rank + more)
         self._set_fit(samples, standardisation, cost, steps, rank)
-        self._set_features(names, samples.shape[1])
+        self.n_features_in_ = samples.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
         return self
 
     def fit_transform(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> np.ndarray:

@@ -1,20 +1,24 @@
-"""A fitted subspace and new samples: their coefficients, and the score of the subspace by cross-validation."""
+"""A fitted subspace as an estimator: coefficients and low-rank part of new samples, score, parameters, output."""
 
 from __future__ import annotations
 
+import inspect
+import sys
+import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, check_choice, import_optional
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca import samples as checks
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.noise import clipped, scale_of_data
 from bgsub.robust_pca.parameters import Settings
-from bgsub.robust_pca.samples import Standardisation, as_matrix, check_samples, check_scale, refuse_mask, refuse_sparse
-from bgsub.robust_pca.sklearn_conventions import Estimator
 
+_DEFAULT = "default"
+_CONTAINERS = (_DEFAULT, "pandas", "polars")
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 _FOLDS = 5
 _EXACT = 1e-4  # scales of the data: the least residual that counts, above that of a fit without noise
@@ -22,9 +26,14 @@ _TOLERANCE = 1e-8
 _MOST_ROUNDS = 200
 
 
-class FittedSubspace(Estimator):
-    """The methods of `bgsub.RobustPCA` that need a fit; attributes as there."""
+class FittedSubspace:
+    """The methods of `bgsub.RobustPCA` besides its fit, in the conventions of scikit-learn; attributes as there."""
 
+    # `sklearn.base` is not used: scikit-learn is optional and takes a second to import.
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray  # only after a fit to a data frame whose column names are all strings
+    components_: np.ndarray
     coefficients_: np.ndarray
     location_: np.ndarray
     scale_: np.ndarray
@@ -142,8 +151,8 @@ class FittedSubspace(Estimator):
         array([[4., 4., 2.]])
         """
         self._check_fitted()
-        refuse_sparse("Y", Y)
-        Y = as_matrix(Y)
+        checks.refuse_sparse("Y", Y)
+        Y = checks.as_matrix(Y)
         if Y.ndim != 2 or Y.shape[1] != len(self.components_) or Y.dtype.kind not in "biuf":
             wanted = f"a real array of shape (n_samples, {len(self.components_)})"
             raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
@@ -153,21 +162,18 @@ class FittedSubspace(Estimator):
         """Return the arguments of `robust_coefficients`: samples, mask, basis, cost at the last mu, first mu."""
         self._check_fitted()
         surrogate = Settings(self).surrogate
-        refuse_mask(X, y)
-        samples, observed = check_samples(X, observed)
+        checks.refuse_mask(X, y)
+        samples, observed = checks.check_samples(X, observed)
         self._check_features(X, samples.shape[1])
         standard = self._standardisation.standard(samples, observed)
-        check_scale(standard, observed, small=True)
+        checks.check_scale(standard, observed, small=True)
         last = replace(surrogate, mu=self.mu_)
-        U = self._basis(standard.dtype)
+        U = np.ascontiguousarray(self.components_.T, standard.dtype)
         return clipped(standard, observed), observed, U, last, self._first_mu(surrogate)
 
     @property
-    def _standardisation(self) -> Standardisation:
-        return Standardisation(self.location_, self.scale_)
-
-    def _basis(self, dtype: np.dtype) -> np.ndarray:
-        return np.ascontiguousarray(self.components_.T, dtype)
+    def _standardisation(self) -> checks.Standardisation:
+        return checks.Standardisation(self.location_, self.scale_)
 
     def _first_mu(self, surrogate: Surrogate) -> float:
         """Return the first mu for samples after a fit, at which hardly any residual is an outlier."""
@@ -176,6 +182,151 @@ class FittedSubspace(Estimator):
         mean = float(np.sum(np.square(self.coefficients_, dtype=np.float64)))
         mean /= len(self.coefficients_) * self.n_features_in_
         return replace(surrogate, mu=self.mu_).widened(np.sqrt(_FIRST * mean)).mu
+
+    @classmethod
+    def _parameters(cls) -> dict[str, Any]:
+        """Return the defaults of the parameters by name."""
+        signature = inspect.signature(cls.__init__)
+        return {name: value.default for name, value in signature.parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is for scikit-learn and has no effect.
+
+        Examples
+        --------
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(3, scale=True).get_params()["scale"]
+        True
+        """
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name and return self; the next fit checks their values.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown name; then no parameter is set.
+
+        Examples
+        --------
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(3).set_params(rank=2, quality="fast")
+        RobustPCA(rank=2, quality='fast')
+        """
+        known = self._parameters()
+        for name in parameters:
+            check_choice("parameter", name, known)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = (
+            f"{name}={getattr(self, name)!r}"
+            for name, default in self._parameters().items()
+            if not _same(getattr(self, name), default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the description that scikit-learn asks for."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # noqa: PLC0415 - it may be missing
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
+            input_tags=InputTags(allow_nan=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the columns of `transform`, (k,); `input_features` has no effect.
+
+        Raises
+        ------
+        ParameterError
+            Before a fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(2).fit(np.eye(4)).get_feature_names_out()
+        array(['robustpca0', 'robustpca1'], dtype=object)
+        """
+        self._check_fitted()
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(len(self.components_))], object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose the type that `transform` and `fit_transform` return, and return self.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            An array, or a data frame with the columns of `get_feature_names_out` and, in pandas, the index of the
+            samples. None changes nothing. Without a choice, ``sklearn.set_config(transform_output=...)`` applies.
+
+        Raises
+        ------
+        ParameterError
+            For another word. `transform` raises DependencyError if the package is missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(1).set_output(transform="default").fit_transform(np.ones((2, 4))).round(3)
+        array([[2.],
+               [2.]])
+        """
+        if transform is not None:
+            check_choice("transform", transform, _CONTAINERS)
+            self._sklearn_output_config = {"transform": transform}  # sklearn.clone copies this name
+        return self
+
+    def _output(self, values: np.ndarray, X: Any) -> Any:
+        """Return the transformed X, (n, k), in the chosen container."""
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform")
+        sklearn = sys.modules.get("sklearn")
+        container = chosen or (sklearn.get_config()["transform_output"] if sklearn is not None else _DEFAULT)
+        if container == _DEFAULT:
+            return values
+        library: Any = import_optional(container, f"{container} is not installed: pip install {container}")
+        names = self.get_feature_names_out()
+        if container == "polars":
+            return library.DataFrame(values, schema=list(names), orient="row")
+        index = X.index if isinstance(X, library.DataFrame) else None
+        return library.DataFrame(values, columns=names, index=index, copy=False)
+
+    def _check_fitted(self) -> None:
+        """Raise ParameterError before a fit; it is scikit-learn's NotFittedError too if that is imported."""
+        if self.__sklearn_is_fitted__():
+            return
+        exceptions = sys.modules.get("sklearn.exceptions")
+        bases = (ParameterError,) if exceptions is None else (ParameterError, exceptions.NotFittedError)
+        raise type("NotFittedError", bases, {})(f"{type(self).__name__} must be fitted before use; call fit first")
+
+    def _check_features(self, X: Any, n_features: int) -> None:
+        """Raise ParameterError for other features than those of the fit; warn if only one of both has names."""
+        fitted, names = getattr(self, "feature_names_in_", None), checks.feature_names(X)
+        name = type(self).__name__
+        if fitted is None and names is not None:
+            warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=3)
+        elif fitted is not None and names is None:
+            warnings.warn(
+                f"X does not have valid feature names, but {name} was fitted with feature names", stacklevel=3
+            )
+        elif fitted is not None and names is not None and not np.array_equal(fitted, names):
+            raise ParameterError(_mismatch(fitted, names))
+        if n_features != self.n_features_in_:
+            raise ParameterError(
+                f"X has {n_features} features, but {name} is expecting {self.n_features_in_} features as input"
+            )
 
 
 def cross_validation_residual(
@@ -208,3 +359,19 @@ def log_likelihood(residual: np.ndarray, least: float) -> float:
         if abs(scale - before) <= _TOLERANCE * scale:
             break
     return -float(np.log(np.pi) + np.log(scale) / 2 + np.mean(np.log1p(squares / scale)))
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+def _mismatch(fitted: np.ndarray, names: np.ndarray) -> str:
+    """Return the difference of feature names in the words of scikit-learn."""
+    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+    lines = ["The feature names should match those that were passed during fit."]
+    for title, listed in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):
+        if listed:
+            lines += [f"Feature names {title}:", *(f"- {name}" for name in listed)]
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"

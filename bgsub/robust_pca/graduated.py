@@ -17,8 +17,7 @@ import numpy as np
 from bgsub.robust_pca.cost import RobustCost, inverse_gram
 from bgsub.robust_pca.descent import Descent, Ending, Step, Task
 from bgsub.robust_pca.noise import clipped, scale_of_data
-from bgsub.robust_pca.parameters import COMPLETION, ContinuationSchedule, Settings, schedules_of
-from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.parameters import COMPLETION, SCHEDULES, ContinuationSchedule, Progress, Settings
 from bgsub.robust_pca.svd import fill_missing, random_svd
 
 _STEPS = 5000
@@ -78,11 +77,14 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
     def width(mu: float | None) -> float | None:
         return mu and replace(settings.surrogate, mu=mu).scale
 
+    schedules = SCHEDULES[settings.quality]
+    # With missing entries the fast schedule may end wrong.
+    skips = settings.quality == "balanced" and not cost.observed.all()
     return Task(
         settings=settings,
         cost=cost,
         unit=scale_of_data(cost.X, cost.observed) or 1.0,
-        schedules=schedules_of(settings.quality, complete=bool(cost.observed.all())),
+        schedules=schedules[1:] if skips else schedules,
         first=width(settings.first),
         last=width(settings.last),
         tolerance=settings.tolerance_in(cost.X.dtype),

@@ -72,7 +72,10 @@ def read(path: Path, kind: Kind, *, with_arrays: bool = True) -> tuple[dict[str,
             raise SourceError(f"the {kind.noun} {path} is not a regular file")
         with _ChunkedFile(path) as file, zipfile.ZipFile(file) as archive:
             members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-            facts = _header(archive, members.pop(_HEADER), kind.header)
+            first = members.pop(_HEADER)
+            if first.file_size > kind.header:
+                raise ValueError("header too long")
+            facts = json.loads(str(_array(archive, first, "U")))
             same, header = facts["kind"] == [*kind[:2]], dict(facts["header"])
             if same and (sorted(facts["arrays"]) != sorted(members) or len(members) + 1 != len(archive.infolist())):
                 raise ValueError("the header names other arrays")
@@ -101,12 +104,6 @@ class _ChunkedFile(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(min(size, _CHUNK) if size is not None and size >= 0 else _CHUNK)
-
-
-def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> dict[str, Any]:
-    if member.file_size > limit:
-        raise ValueError("header too long")
-    return json.loads(str(_array(archive, member, "U")))
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> np.ndarray:

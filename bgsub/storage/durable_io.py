@@ -164,10 +164,7 @@ _SIZES = struct.Struct("<II")
 
 
 class GrowingFile:
-    """Appends bytes or UTF-8 text without buffering, by default to ``NAME.partial``; SinkError if that fails.
-
-    A file that a checkpoint refers to stays until `remove_partials`: after a kill, outputs can be finished again.
-    """
+    """Appends bytes or UTF-8 text without buffering, by default to ``NAME.partial``; SinkError if that fails."""
 
     def __init__(self, target: Path, path: Path | None = None) -> None:
         self.path = path or partial_name(target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,10 +11,8 @@ from pathlib import Path
 
 import filelock
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.storage.durable_io import folder_error, make_folder
-
-logger = logging.getLogger("bgsub")
 
 _LOCK = ".bgsub.lock"  # ending of the names of lock files
 
@@ -78,11 +75,7 @@ def check_links(target: Path, results: Path) -> None:
 
 
 class Claims(ExitStack):
-    """Lock outputs against other runs until the end of the block, by a hidden lock file beside each.
-
-    Lock files that killed runs left in the same folder are removed. Links from the folder of the results, if given,
-    must stay inside.
-    """
+    """Locks outputs against other runs until the end of the block; links in `results`, if given, must stay inside."""
 
     def __init__(self, results: Path | None = None) -> None:
         super().__init__()
@@ -100,10 +93,6 @@ class Claims(ExitStack):
             self._targets.add(target)
             if target.parent not in self._folders:
                 self._folders.add(target.parent)
-                _remove_dead(target.parent)
-
-
-def _remove_dead(folder: Path) -> None:
-    for path in folder.glob(f".*{_LOCK}"):
-        with suppress(SinkError), hold(path, str, patience=0.0):
-            logger.debug("removing the lock '%s' of a killed run", path)
+                for path in target.parent.glob(f".*{_LOCK}"):
+                    with suppress(SinkError), hold(path, str, patience=0.0):
+                        logger.debug("removing the lock '%s' of a killed run", path)

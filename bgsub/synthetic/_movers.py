@@ -253,10 +253,7 @@ class Presence:
 
 
 class Track:
-    """An endless sequence of trips, each with a new mover, every `period` frames from `start` on.
-
-    `plan` draws the `Way` of a trip from a random stream.
-    """
+    """An endless sequence of trips, each with a new mover, every `period` frames; `plan` draws the `Way` of one."""
 
     def __init__(self, make: type[Mover], plan: Plan, period: int, start: int, *key: int) -> None:
         self._make, self._plan, self._period, self._start, self._key = make, plan, period, start, key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -29,45 +29,6 @@ _STEPS = 4096
 _BRIGHTEST = 2.0
 _SHAKE_STEPS = 16
 _SHADE_SEEN = 0.05
-
-
-@dataclass(frozen=True)
-class SceneSettings:
-    """The arguments of `scene`; ParameterError for one outside its range."""
-
-    name: str
-    size: tuple[int, int]
-    length: int
-    seed: int
-    noise: float
-    channels: int
-    shake: float
-    sway: float
-    lamps: bool
-    walkers: int
-    shadows: bool
-    empty_start: int
-
-    def __post_init__(self) -> None:
-        check_choice("scene", self.name, SCENES)
-        if len(self.size) != 2 or min(self.size) < 16:
-            raise ParameterError(f"size must be (width, height), each at least 16, got {self.size!r}")
-        object.__setattr__(self, "size", (self.size[0], self.size[1]))
-        if self.channels not in (1, 3):
-            raise ParameterError(f"channels must be 1 or 3, got {self.channels!r}")
-        for name in ("seed", "walkers", "empty_start"):
-            if getattr(self, name) < 0:
-                raise ParameterError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
-        for name in ("noise", "shake", "sway"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ParameterError(f"{name} must be a finite number, 0 or more, got {getattr(self, name)!r}")
-        if self.length < 1:
-            raise ParameterError(f"length must be at least 1, got {self.length!r}")
-
-    @property
-    def margin(self) -> int:
-        """Pixels around the picture that a shaking camera needs."""
-        return math.ceil(2.5 * self.shake) + 1 if self.shake else 0
 
 
 def scene(
@@ -135,7 +96,21 @@ def scene(
     >>> frame.shape, mask.shape
     ((128, 160, 3), (128, 160))
     """
-    return Scene(SceneSettings(**locals()))
+    settings = SimpleNamespace(**{**locals(), "size": tuple(size)})
+    check_choice("scene", name, SCENES)
+    if len(size) != 2 or min(size) < 16:
+        raise ParameterError(f"size must be (width, height), each at least 16, got {size!r}")
+    if channels not in (1, 3):
+        raise ParameterError(f"channels must be 1 or 3, got {channels!r}")
+    for label, count in (("seed", seed), ("walkers", walkers), ("empty_start", empty_start)):
+        if count < 0:
+            raise ParameterError(f"{label} must be 0 or more, got {count!r}")
+    for label, amount in (("noise", noise), ("shake", shake), ("sway", sway)):
+        if not 0 <= amount < math.inf:
+            raise ParameterError(f"{label} must be a finite number, 0 or more, got {amount!r}")
+    if length < 1:
+        raise ParameterError(f"length must be at least 1, got {length!r}")
+    return Scene(settings)
 
 
 class Scene:
@@ -167,9 +142,12 @@ class Scene:
 
     fps = Fraction(25)
 
-    def __init__(self, settings: SceneSettings) -> None:
+    def __init__(self, settings: SimpleNamespace) -> None:
         self.name, self.size, self._settings = settings.name, settings.size, settings
-        m, (width, height) = settings.margin, settings.size
+        self._margin = (
+            math.ceil(2.5 * settings.shake) + 1 if settings.shake else 0
+        )  # pixels that a shaking camera needs
+        m, (width, height) = self._margin, settings.size
         self._place = PLACES[settings.name](
             (width + 2 * m, height + 2 * m), settings.seed, settings.walkers, settings.sway
         )
@@ -259,7 +237,7 @@ class Scene:
 
     def _view(self, layer: np.ndarray, offset: tuple[float, float]) -> np.ndarray:
         """Cut out the camera's view, moved by a fraction of a pixel."""
-        m, (w, h) = self._settings.margin, self.size
+        m, (w, h) = self._margin, self.size
         if not m:
             return layer
         x, y = m - offset[0], m - offset[1]

@@ -17,10 +17,7 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """A bounded queue with one end: closed, failed or cancelled; the receiver iterates.
-
-    With `drop_oldest` a new item replaces the oldest of `size`, counted in `dropped`; otherwise the sender waits.
-    """
+    """A bounded queue; with `drop_oldest` a new item replaces the oldest of `size`, otherwise the sender waits."""
 
     def __init__(self, size: int, *, drop_oldest: bool = False) -> None:
         if size < 1:
@@ -96,10 +93,7 @@ class Channel(Generic[T]):
 
 
 def in_background(make: Callable[[], T], release: Callable[[T], None], attend: Callable[[], object] | None = None) -> T:
-    """Call `make` in a thread and return its result; Ctrl-C ends the wait, and `release` then gets a late result.
-
-    Meanwhile `attend` is called in a loop; an exception in it ends the wait, too.
-    """
+    """Return the result of `make` in a thread; `release` gets it if Ctrl-C, or an error of `attend`, ends the wait."""
     answer: Future[T] = Future()
 
     def work() -> None:

@@ -72,10 +72,7 @@ def allowed_endings(view: str) -> tuple[str, ...]:
 
 
 def parse_output(text: str) -> OutputSpec:
-    """Parse ``mask``, ``panel.mp4`` or ``background-image``.
-
-    ParameterError if the view or ending is unknown, or the ending cannot hold the view.
-    """
+    """Parse ``mask``, ``panel.mp4`` or ``background-image``; ParameterError if view or ending is not allowed."""
     view, dot, ending = text.strip().partition(".")
     views = (*VIEWS, STILL)
     if view not in views:
@@ -106,11 +103,7 @@ def check_name(template: str) -> None:
 
 
 def expand_name(template: str, *, view: str, source: str, started: datetime) -> Path:
-    """Return the file name of a template such as ``{source}/{view}``, relative to the output folder and without ending.
-
-    Other fields are ``{date}`` (2026-01-31) and ``{time}`` (235959). ParameterError if a field is unknown, or the
-    template leads out of the output folder.
-    """
+    """Return the file name of a template, below the output folder and without ending; ParameterError if it is wrong."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:

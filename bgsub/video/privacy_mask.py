@@ -10,8 +10,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.video.regions import Region, Regions, bounding_box
-from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.selection import SelectedSource
+from bgsub.video.sources.base import Frame, FrameSource, SelectedSource
 from bgsub.video.timecode import Part
 
 
@@ -75,29 +74,18 @@ class _Fitted(NamedTuple):
 
 
 class PrivacyMask:
-    """Blacks out regions; they may be replaced from any thread.
-
-    Parameters
-    ----------
-    regions : sequence of Region or str
-        See `Regions`; may be none.
-    """
+    """Blacks out regions, if there are any; they may be replaced from any thread."""
 
     def __init__(self, regions: Sequence[Region | str]) -> None:
         self.texts: list[str] = []
-        self._given = Regions.of(regions)
+        self.regions = Regions.of(regions)  #: Another object after `replace`.
         self._fitted: _Fitted | None = None  # replaced as a whole, because two threads use it
-
-    @property
-    def regions(self) -> Regions | None:
-        """The regions; another object after `replace`."""
-        return self._given
 
     def replace(self, regions: Sequence[Region | str]) -> None:
         """Black out other regions from now on. ParameterError if one is invalid."""
         given = Regions.of(regions)
         self.texts = [region for region in regions if isinstance(region, str)]
-        self._given = given
+        self.regions = given
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ParameterError if a region is outside of frames of a shape."""
@@ -105,7 +93,7 @@ class PrivacyMask:
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         """Return an image, (h, w) or (h, w, c), with the regions black: a copy, or the image if there are none."""
-        given, fitted = self._given, self._fitted
+        given, fitted = self.regions, self._fitted
         if given is None:
             return image
         if fitted is None or fitted.regions is not given or fitted.shape != image.shape[:2]:
@@ -116,7 +104,7 @@ class PrivacyMask:
         return image
 
     def _fit(self, shape: tuple[int, ...]) -> _Fitted:
-        given = self._given
+        given = self.regions
         try:
             hidden = np.zeros(shape, bool) if given is None else given.union(shape)
         except ParameterError as error:

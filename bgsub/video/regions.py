@@ -50,10 +50,7 @@ class Region:
     path: Path | None = None  # image: the file, in the size of the frames, non-zero inside
 
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the mask of the region, (h, w) bool, clipped to frames of a shape (h, w, ...).
-
-        ParameterError if no pixel of the frame lies inside, or the mask image has another size or cannot be read.
-        """
+        """Return the mask, (h, w) bool, clipped to frames of a shape (h, w, ...); ParameterError if it is empty."""
         height, width = shape[:2]
         points = [(x.pixels(width), y.pixels(height)) for x, y in self.points]
         try:
@@ -133,10 +130,7 @@ def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
 
 
 def surroundings(inside: np.ndarray) -> tuple[slice, slice]:
-    """Return the rows and the columns of a box around `bounding_box`.
-
-    It is twice as wide and high, and at least half as wide and high as the frame, as far as the frame reaches.
-    """
+    """Return rows and columns of a box twice as large as `bounding_box`, and at least half of the frame."""
 
     def widened(part: slice, side: int) -> slice:
         length = part.stop - part.start
@@ -181,10 +175,7 @@ def _length(word: str, text: str) -> Length:
 def processed(
     shape: tuple[int, ...], regions: Regions | None, ignored: Regions | None, *, or_nothing: bool = False
 ) -> np.ndarray:
-    """Return the mask of what is processed, (h, w) bool, of frames of a shape.
-
-    ParameterError as `Regions.masks`, and unless `or_nothing`, if no pixel is left.
-    """
+    """Return the mask of what is processed, (h, w) bool; ParameterError if it is empty, unless `or_nothing`."""
     import numpy as np  # noqa: PLC0415 - see above
 
     inside = np.ones(shape[:2], bool) if regions is None else regions.union(shape)

@@ -30,11 +30,7 @@ class Timecode:
 
     @classmethod
     def parse(cls, value: Timecode | str | int | float | Fraction, name: str = "a time") -> Timecode:
-        """Parse a place; ParameterError, with `name` in the message, if it is invalid or negative.
-
-        ``"120"`` or an int is a frame number from 0; ``"12.5"``, ``"12s"``, a float, ``"02:03"`` and ``"1:02:03.5"``
-        are times.
-        """
+        """Parse a place: 120 is a frame, ``12.5``, ``12s`` and ``1:02:03.5`` are times; ParameterError with `name`."""
         if isinstance(value, Timecode):
             return value
         if isinstance(value, str):
@@ -66,10 +62,11 @@ class Timecode:
         return f"{float(self.amount):.9g} s"
 
 
-def clock_text(seconds: float) -> str:
-    """Return seconds, 0 or more, as ``01:02:03.456``."""
-    minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}.{milliseconds % 1000:03d}"
+def clock_text(seconds: float, *, whole: bool = False) -> str:
+    """Return seconds, negative ones as 0, as ``01:02:03.456``; `whole` ones without the rest."""
+    minutes, milliseconds = divmod(round(1000 * max(seconds, 0.0)), 60_000)
+    text = f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}"
+    return text if whole else f"{text}.{milliseconds % 1000:03d}"
 
 
 def _parse_text(text: str) -> Timecode | None:
@@ -145,10 +142,7 @@ ALL = Selection()
 
 
 class Part:
-    """Decides for one frame after the other whether it belongs to the part; `name` is the source in messages.
-
-    A source may seek to `start`.
-    """
+    """Decides for one frame after the other whether it belongs to the part; `name` is the source in messages."""
 
     def __init__(self, selection: Selection = ALL, name: str = "the source") -> None:
         self.start = selection.start

@@ -64,10 +64,7 @@ def put_label(
 
 
 def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.ndarray:
-    """Return a copy of a picture, (h, w, 3) uint8, with a line in the lower left corner, white on black.
-
-    A line that is too long is made smaller.
-    """
+    """Return a copy of a picture, (h, w, 3) uint8, with a line in the lower left corner, made smaller if too long."""
     scale = text_scale(image) if scale is None else scale
     image = image.copy()
     room = image.shape[1] - scale * 20
@@ -79,10 +76,7 @@ def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.nd
 
 
 def add_bar(image: np.ndarray, words: Sequence[str], scale: float) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with the words in a black bar below, in one or more lines.
-
-    Equal word lengths give an equal height of the bar, because spaces are as wide as digits.
-    """
+    """Return a picture, (h, w, 3) uint8, with the words in a black bar below, in one or more lines."""
     gap, margin = scale * 14, scale * 10
     # A space is narrower than a digit; a growing number must not move the other words.
     wide = [_width(word.replace(" ", "0"), scale) for word in words]
@@ -130,10 +124,7 @@ _TINT = 0.45
 
 
 def to_uint8(image: np.ndarray) -> np.ndarray:
-    """Convert an image, uint8, uint16 or floating with full scale 1.0, to 8 bit: values are clipped, NaN becomes 0.
-
-    ParameterError for another type.
-    """
+    """Convert uint8, uint16 or floating with full scale 1.0 to 8 bit, clipped, NaN to 0; ParameterError for others."""
     if image.dtype == np.uint8:
         return image
     if image.dtype == np.uint16:
@@ -168,10 +159,7 @@ def _cutout(separation: Separation) -> np.ndarray:
 
 
 def annotated(separation: Separation, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
-    """Draw the detected objects, if any are known, onto a picture, (h, w, 3) uint8.
-
-    The picture consists of `tiles` x `tiles` pictures of the frame.
-    """
+    """Draw the known objects onto a picture, (h, w, 3) uint8, that has `tiles` x `tiles` pictures of the frame."""
     return picture if separation.annotate is None else separation.annotate(picture, tiles)
 
 

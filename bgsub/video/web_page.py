@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from bgsub._opencv import cv2
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 #: Largest side of a small picture in pixels.
 THUMBNAIL = 320
@@ -24,7 +23,7 @@ def render(template: str, **values: Any) -> bytes:
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only pages need it
 
     folder = FileSystemLoader(Path(__file__).parents[1] / "templates")
@@ -33,6 +32,11 @@ def _templates() -> Environment:
     )
     environment.filters["data_uri"] = lambda jpeg: f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"
     return environment
+
+
+def link(folder: Path, path: str | Path | None) -> str:
+    """Return the address of a file in a page in `folder`; empty without a file."""
+    return "" if path is None else quote(Path(os.path.relpath(path, folder)).as_posix(), errors="surrogateescape")
 
 
 def shrunk(image: np.ndarray, longest: float, how: int = cv2.INTER_AREA) -> np.ndarray:

@@ -18,7 +18,7 @@ from test_hostile_results import NAMES, region_of
 from video_fakes import make_frames, separate
 
 from bgsub.jobs.controls import Controls
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.video import Frame
 
@@ -37,7 +37,7 @@ class Page:
         self.show(make_frames(1)[0], 0)
 
     def show(self, image, index):
-        self.server.sink().write(Frame(index, str(index), None, image), separate(image))
+        self.server.broadcasts[0].write(Frame(index, str(index), None, image), separate(image))
 
     @property
     def connections(self):
@@ -293,13 +293,13 @@ def test_names_on_the_page_are_texts(monkeypatch, score):
     image = make_frames(1)[0]
 
     def show(number):
-        server.sink(number).write(Frame(0, names[number], None, image), separate(image))
+        server.broadcasts[number].write(Frame(0, names[number], None, image), separate(image))
 
     for number, (name, controls) in enumerate(cameras.items()):
         controls.notice = name
         event = {"number": 1, "time": name, "seconds": 1.0, "objects": 1, "regions": [name], "clip": True}
         recent = SimpleNamespace(describe=lambda event=event: [event], picture=lambda _: None, clip=lambda _: None)
-        server.sink(number).recent = recent
+        server.broadcasts[number].recent = recent
         show(number)
 
     def texts(selector, key="textContent"):

@@ -22,7 +22,7 @@ from video_fakes import write_video
 
 from bgsub.cli import invoke
 from bgsub.errors import SinkError
-from bgsub.events.overview import write_overview
+from bgsub.events.results import write_overview
 from bgsub.events.search import search_results
 from bgsub.video.regions import Regions
 
@@ -231,7 +231,7 @@ def peak_memory(function, *arguments):
 
 
 def test_the_memory_of_an_overview_does_not_grow_with_the_events(place, tries, score, monkeypatch):
-    monkeypatch.setattr("bgsub.events.overview.MOST", 100)
+    monkeypatch.setattr("bgsub.events.results.MOST", 100)
     count = tries(2_000, 100_000)
     (place / "first").mkdir()
     (place / "first/events.jsonl").write_text(json.dumps(LINE))

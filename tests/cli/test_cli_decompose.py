@@ -17,7 +17,7 @@ from scipy.io import loadmat, savemat
 from video_fakes import read_video, write_images, write_video
 
 from bgsub._opencv import cv2
-from bgsub.cli import progress
+from bgsub.cli import reporting
 
 command = sys.modules["bgsub.cli.decompose"]  # the package exports the command itself under this name
 X, LOW_RANK = make_matrix()
@@ -159,7 +159,7 @@ def test_phases_and_the_estimated_number_of_steps_of_frames_are_shown(cli, place
     for i, frame in enumerate(frames):
         frame[20:60, 2 * i : 2 * i + 30] = 0
     write_images(place / "frames", frames)
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     lines = cli("decompose", "frames", "-o", "out", "--rank", 1).ok().err.splitlines()
     pattern = r"bgsub: images 'frames', \d+ MB: (\d+)( of (\d+))? steps \((.*)\), .*"
     steps = [re.fullmatch(pattern, line).groups() for line in lines]

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from bgsub.cli import progress
-from bgsub.cli.logs import log_to_screen
+from bgsub.cli import reporting
 from bgsub.cli.pipeline import summarise
-from bgsub.cli.progress import ProgressLines
+from bgsub.cli.reporting import ProgressLines, log_to_screen
 from bgsub.errors import SourceError
 from bgsub.jobs.job import JobResult, Statistics, Summary
 from bgsub.numerics import compilation
@@ -46,7 +45,7 @@ def lines_of(answer):
 
 def test_lines_show_count_rate_and_time_left(monkeypatch):
     now, lines = [100.0], []
-    monkeypatch.setattr(progress, "working_time", lambda: now[0])
+    monkeypatch.setattr(reporting, "working_time", lambda: now[0])
     update = ProgressLines("video 'a'", 7500, 30.0, lines.append).update
     for _ in range(480):
         now[0] += 0.125
@@ -63,7 +62,7 @@ def test_lines_show_count_rate_and_time_left(monkeypatch):
 
 def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
     cli(*words()).clean()  # a short run has no lines
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     lines = lines_of(cli(*words()))
     assert len(lines) == 30
     pattern = rf"bgsub: images '{folder}': 30 of 30 frames, [\d.e+]+ frames/s, 0:00:00 left"
@@ -72,7 +71,7 @@ def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
 
 
 def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     terminal()
     bar = cli(*words()).err
     assert "0/30 [00:00<?" in bar
@@ -90,7 +89,7 @@ def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
 
 
 def test_log_file(cli, words, tmp_path, folder, monkeypatch):
-    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     log = tmp_path / "a.log"
     cli(*words("--log", log, "--quiet")).clean()
     lines = log.read_text().splitlines()
@@ -146,7 +145,7 @@ def test_compilation_in_lines_and_in_the_log_file(cli, words, compiled, tmp_path
 def test_messages_above_a_bar_have_the_level_of_the_screen(capsys):
     log_to_screen(verbose=False)
     logging.getLogger("bgsub").setLevel(logging.INFO)  # the level of the log file
-    with progress.bar(total=3):
+    with reporting.bar(total=3):
         logging.getLogger("bgsub").info("for the file")
         logging.getLogger("bgsub").warning("for all")
     err = capsys.readouterr().err

@@ -16,11 +16,10 @@ from video_fakes import write_images
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.events import EventFeed, EventSink, MotionRules, ObjectLinker
-from bgsub.events.motion_table import MotionListSink, motion_table, write_motion
-from bgsub.events.object_pictures import ObjectPictureSink
-from bgsub.events.overview import write_overview
-from bgsub.events.results import find_results
+from bgsub.events.pictures import ObjectPictureSink
+from bgsub.events.results import find_results, write_overview
 from bgsub.events.search import search_results
+from bgsub.events.tables import MotionListSink, motion_table, write_motion
 from bgsub.video import VideoSink
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection
@@ -123,7 +122,7 @@ def test_names_cannot_leave_their_place_in_the_overview(tmp_path):
 
 
 def test_only_the_newest_events_are_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.events.overview.MOST", 3)
+    monkeypatch.setattr("bgsub.events.results.MOST", 3)
     clips_of(tmp_path / "c", *({"file": f"{n}.mp4", "start": str(n), "end": str(n + 1)} for n in range(5)))
     assert write_overview(tmp_path, tmp_path / "o.html") == 3
     page, events = page_data(tmp_path / "o.html")

@@ -12,10 +12,9 @@ from event_scenes import RATE, SHAPE, mask_of, pairs, walk, write
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
-from bgsub.events import EventFeed, MotionRules, ObjectLinker, SummarySink
-from bgsub.events.summary import highlights
-from bgsub.events.summary.facts import RunFacts, TimeAxis
-from bgsub.events.summary.highlights import HeatMap, draw_heat_map
+from bgsub.events import EventFeed, MotionRules, ObjectLinker, SummarySink, pictures
+from bgsub.events.pictures import HeatMap, draw_heat_map
+from bgsub.events.summary_page import RunFacts, TimeAxis
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
@@ -175,7 +174,7 @@ def test_names_are_escaped_and_nothing_is_loaded(tmp_path):
 
 
 def test_many_events_leave_a_page_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(highlights, "MOST_PICTURES", 20)
+    monkeypatch.setattr(pictures, "MOST_PICTURES", 20)
     rng = np.random.default_rng(1)
     widths = rng.integers(8, 60, 3 * 60)
     frames = [box for width in widths for box in ([(4, 4, int(width), 12)], [(4, 4, int(width), 12)], [])]

@@ -11,7 +11,7 @@ from checkpoint_kit import due_every
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import BrokenSourceError, ParameterError, SinkError, SourceError, StoppedError
-from bgsub.events.summary.sink import SummarySink
+from bgsub.events.summary_page import SummarySink
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job

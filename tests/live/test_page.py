@@ -13,7 +13,7 @@ from live_fakes import Saved, Tunable, WalkingSquare, wait_until
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import Progress
@@ -37,7 +37,7 @@ class Run:
         self.server = LiveServer(self.controls, port=0, **options)
         self.threads = []
         for number, controls in enumerate(self.controls.values()):
-            sinks = [self.server.sink(number)]
+            sinks = [self.server.broadcasts[number]]
             pipeline = Pipeline(self.cameras[number], self.subtractors[number], sinks, controls=controls)
             self.threads.append(threading.Thread(target=pipeline.run))
             self.threads[-1].start()
@@ -135,8 +135,8 @@ def test_page_shows_and_controls_the_run(monkeypatch):
         late = run.subtractors[0].late
         late.clear()
         sync_api.expect(page.locator(".states")).to_have_text("the mask is late")
-        encoded = run.server.broadcasts[0].encoded
-        wait_for(page, lambda: run.server.broadcasts[0].encoded > encoded + 5)  # the picture goes on
+        encoded = run.server.broadcasts[0]._jpeg.count
+        wait_for(page, lambda: run.server.broadcasts[0]._jpeg.count > encoded + 5)  # the picture goes on
         monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
         sync_api.expect(page.locator(".states")).to_have_text("compiling kernels 31 of 62")
         monkeypatch.undo()

@@ -9,8 +9,7 @@ import pytest
 from live_fakes import Saved
 
 from bgsub.errors import ParameterError, SinkError
-from bgsub.live.commands import run_command
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore, run_command
 
 SQUARE = "door=10%,10%;20%,10%;20%,20%;10%,20%"
 EMPTY = {"roi": [], "ignore": [], "privacy": []}

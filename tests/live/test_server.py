@@ -20,8 +20,8 @@ from bgsub._opencv import cv2
 from bgsub.events import EventFeed, MotionRules, ObjectLinker
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, is_loopback
-from bgsub.live.recent import RecentEvents
 from bgsub.live.server import LiveServer
+from bgsub.live.viewer import RecentEvents
 from bgsub.video import Frame
 
 TOKEN = "correct-horse"
@@ -101,7 +101,7 @@ def put(server, camera=0, index=0):
     image = make_frames(index + 1)[index]
     frame, separation = Frame(index, f"{index + 1:06d}", None, image), separate(image)
     server.broadcasts[camera].controls.statistics.update(frame, separation, 3)
-    server.sink(camera).write(frame, separation)
+    server.broadcasts[camera].write(frame, separation)
     return separation
 
 
@@ -139,7 +139,7 @@ def test_one_picture_and_snapshot_in_full_size(server, client):
     assert (status, headers["Content-Type"]) == (200, "image/jpeg")
     np.testing.assert_allclose(decode(body)[..., 0], separation.mask, atol=40)
     image = np.zeros((750, 1000, 3), np.uint8)
-    server.sink().write(Frame(0, "1", None, image), separate(image))
+    server.broadcasts[0].write(Frame(0, "1", None, image), separate(image))
     with client.watch("/stream?view=panel") as picture:
         assert picture().shape == (960, 1280, 3)
     status, headers, body = client.ask("/snapshot.png?view=input")
@@ -151,16 +151,16 @@ def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
     for index in range(5):
         put(server, index=index)
     broadcast = server.broadcasts[0]
-    assert broadcast.encoded == 0
+    assert broadcast._jpeg.count == 0
     with client.watch("/stream?view=mask") as first, client.watch("/stream?view=mask") as second:
         first(), second()
-        assert broadcast.encoded == 1
+        assert broadcast._jpeg.count == 1
         put(server, index=6)
         first(), second()
-        assert broadcast.encoded == 2
+        assert broadcast._jpeg.count == 2
     wait_until(lambda: not server._server.connections)
     put(server, index=7)
-    assert broadcast.encoded == 2
+    assert broadcast._jpeg.count == 2
 
 
 def test_statistics(server, client, controls):
@@ -326,7 +326,7 @@ def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monke
 def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
     rate, shape = 10, (48, 64)
     feed = EventFeed(ObjectLinker(rate), MotionRules(min_duration=0.1, max_gap=0.2))
-    recent = server.sink().recent = RecentEvents(feed)
+    recent = server.broadcasts[0].recent = RecentEvents(feed)
     clip = tmp_path / "a.mp4"
     clip.write_bytes(b"film")
     for index in range(14 * 20):
@@ -360,9 +360,9 @@ def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
     for path in ("/clip", "/event.jpg?number=../../etc/passwd", "/clip?number=-1"):
         status, message = client.refusal(path)
         assert (status, message.startswith("number must be the number of an event")) == (400, True)
-    server.sink().forget()
+    server.broadcasts[0].forget()
     recent.close()
     assert client.cameras()[0]["events"] == []
-    server.sink().recent = None
+    server.broadcasts[0].recent = None
     assert client.cameras()[0]["events"] == []
     assert client.status("/event.jpg?number=14") == 404

@@ -19,7 +19,7 @@ from bgsub.events.notifications.notification import Destination
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.jobs.job import Job
 from bgsub.live import session as sessions
-from bgsub.live.region_store import RegionStore
+from bgsub.live.page_commands import RegionStore
 from bgsub.live.session import LiveSession, PacedSource
 from bgsub.video import ArraySource, Sink
 
@@ -320,7 +320,7 @@ def test_drawn_regions_hold_at_once(cameras):
         [True, True, True],
         [False, True, False],
     ]
-    assert not store.followers
+    assert not store._followers
 
 
 def test_a_camera_that_opens_later_uses_the_drawn_regions(cameras, monkeypatch):

@@ -95,7 +95,7 @@ def test_frame_without_mask_is_shown_in_each_view():
 
 def test_label_gives_the_reason(controls, separation, monkeypatch):
     texts = [""]
-    monkeypatch.setattr("bgsub.live.viewer.add_label", lambda image, text, scale: texts.append(text) or image)
+    monkeypatch.setattr("bgsub.video.views.add_label", lambda image, text, scale: texts.append(text) or image)
     Viewer(Controls()).waiting()
     assert texts[-1] == "waiting for camera ..."
     viewer = Viewer(controls)

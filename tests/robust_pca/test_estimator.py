@@ -171,7 +171,7 @@ def test_recovers_a_small_matrix_without_compiler():
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["fitted", "sklearn_conventions"])  # tests/test_public_names.py has the other examples
+@pytest.mark.parametrize("name", ["fitted"])  # tests/test_public_names.py has the other examples
 def test_examples_of_inherited_methods(name):
     failed, tried = doctest.testmod(importlib.import_module(f"bgsub.robust_pca.{name}"))
     assert (failed, tried > 0) == (0, True)

@@ -11,7 +11,7 @@ from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
 from bgsub.video import ArraySink, Frame, ImageSequenceSink, StillSink, VideoSink
-from bgsub.video.sinks.stream import Outlet, StreamSink
+from bgsub.video.sinks.video import Outlet, StreamSink
 
 
 def feed(sink, images, first=0, fps=None):

@@ -14,7 +14,7 @@ from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, streamed
 
 from bgsub.errors import CutShortError, ParameterError, ReaderGoneError, SinkError, SourceError
 from bgsub.video import create_sinks, open_source
-from bgsub.video.sinks.stream import Outlet, StreamSink
+from bgsub.video.sinks.video import Outlet, StreamSink
 
 pytestmark = needs_pipes
 

@@ -17,8 +17,7 @@ from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.video import ArraySource, VideoFileSource, open_source
 from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.sources import images
-from bgsub.video.sources.base import number_name
-from bgsub.video.sources.selection import SelectedSource
+from bgsub.video.sources.base import SelectedSource, number_name
 from bgsub.video.timecode import Part, Selection, Timecode
 
 RATE = 25

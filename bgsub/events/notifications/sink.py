@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -13,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, logger
 from bgsub.events.clips import ClipNames
 from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
-from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
 from bgsub.events.notifications.notification import (
     REQUEST,
     DeliveryCounts,
@@ -137,8 +135,6 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
     for delivery in deliveries:
         delivery.join(until + _GRACE)
 
-
-logger = logging.getLogger("bgsub")
 
 #: Seconds of a motion event from which the snapshot is taken: the frame with the most foreground.
 SNAPSHOT_AFTER = 2.0
@@ -325,20 +321,3 @@ class NotificationSink(Sink):
         if seconds is None or newest is None or date is None:
             return date
         return date - timedelta(seconds=newest - seconds)
-
-
-def make_notifications(
-    commands: Sequence[str],
-    webhooks: Sequence[str],
-    snapshots: Path | None,
-    feed: EventFeed,
-    source: str,
-    clips: Path | None = None,
-) -> NotificationSink:
-    """Return a sink that notifies commands and webhooks; `snapshots` and `clips` are folders."""
-    missing = [name for name, folder in (("snapshot", snapshots), ("clip", clips)) if folder is None]
-    destinations = [
-        *(CommandNotifier(command, missing=missing) for command in commands),
-        *(WebhookNotifier(address) for address in webhooks),
-    ]
-    return NotificationSink(feed, destinations, source=source, snapshots=snapshots, clips=clips is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pkgutil
 from asyncio import CancelledError
 from collections import Counter
@@ -13,11 +12,9 @@ from distributed import Client, get_worker
 from distributed.comm import get_address_host, parse_address, parse_host_port
 
 from bgsub._version import __version__
-from bgsub.errors import DependencyError, ParameterError
+from bgsub.errors import DependencyError, ParameterError, logger
 from bgsub.jobs.batch.task import Outcome, Task, do_task
 from bgsub.jobs.batch.workers import WorkersLost, raise_file_limit
-
-logger = logging.getLogger("bgsub")
 
 _CONNECT_SECONDS = 10.0
 _FILES = 40  # open at a time; measured, with some more than that

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import Counter, deque
@@ -13,18 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import BgsubError, ParameterError, import_optional
-from bgsub.jobs.batch.folders import (
-    RECORD,
-    Input,
-    assign_targets,
-    check_own,
-    find_inputs,
-    publish,
-    read_record,
-    remove_leftovers,
-)
-from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder
+from bgsub.errors import BgsubError, ParameterError, import_optional, logger
+from bgsub.jobs.batch import files
 from bgsub.jobs.batch.task import Outcome, Task, as_one_line
 from bgsub.jobs.batch.workers import LocalWorkers, Workers, WorkersLost, refuse_worker_process
 from bgsub.jobs.interrupts import afterwards, name_of
@@ -38,7 +27,7 @@ from bgsub.video.timecode import Selection
 
 _WAIT_SECONDS = 0.5
 
-Progress = Callable[[Entry], None]
+Progress = Callable[[files.Entry], None]
 
 
 @dataclass
@@ -62,9 +51,9 @@ class BatchResult:
     """
 
     folder: Path
-    done: list[Entry] = field(default_factory=list)
-    failed: list[Entry] = field(default_factory=list)
-    skipped: list[Entry] = field(default_factory=list)
+    done: list[files.Entry] = field(default_factory=list)
+    failed: list[files.Entry] = field(default_factory=list)
+    skipped: list[files.Entry] = field(default_factory=list)
     left: int = 0
     stopped: str = "end"
     seconds: float = 0.0
@@ -88,7 +77,7 @@ class Dispatch:
         self,
         tasks: Sequence[Task],
         workers: Workers,
-        manifest: Manifest,
+        manifest: files.Manifest,
         result: BatchResult,
         *,
         retries: int,
@@ -145,7 +134,7 @@ class Dispatch:
             del self._running[future]
             self._waiting.append(task)
             return
-        dead = remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
+        dead = files.remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
         attempts = self._attempts[target] + (0 if self._deaths[target] else dead)
         state, result = ("failed", {}) if outcome.error else ("done", outcome.result)
         ended = replace(task.entry, seconds=outcome.seconds, worker=outcome.worker, error=outcome.error)
@@ -177,15 +166,13 @@ def _published(task: Task, outcome: Outcome) -> Outcome:
         if not attempt.is_dir():
             hidden = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
             return replace(outcome, error=hidden, retryable=True)
-        publish(attempt, target)
+        files.publish(attempt, target)
     except BgsubError as error:
         return replace(outcome, error=str(error))
     except OSError as error:
         return replace(outcome, error=f"'{target}' cannot be written: {error.strerror or error}", retryable=True)
     return outcome
 
-
-logger = logging.getLogger("bgsub")
 
 Patterns = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MakeJob = Callable[[str, Path], Job]
@@ -267,24 +254,24 @@ def run_batch(
     if scheduler is not None:
         import_optional("distributed", "a scheduler needs the package distributed: pip install 'bgsub[batch]'")
     refuse_worker_process()
-    inputs = find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
+    inputs = files.find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
     folder = Path(os.path.abspath(output))
     _check_job(make_job, inputs[0], folder)
     result = BatchResult(folder)
     with ExitStack() as stack:
-        stack.enter_context(hold_folder(folder))
-        manifest = stack.enter_context(Manifest(folder))
+        stack.enter_context(files.hold_folder(folder))
+        manifest = stack.enter_context(files.Manifest(folder))
         todo = []
         for task in _plan(inputs, manifest, make_job):
             entry = None if overwrite else _finished_entry(task, manifest)
             if entry is None:
-                check_own(task.job.output)
+                files.check_own(task.job.output)
                 todo.append(task)
             else:
                 result.skipped.append(entry)
-                remove_leftovers([task.job.output])
+                files.remove_leftovers([task.job.output])
         targets = [task.job.output for task in todo]
-        remove_leftovers(targets, keep=not overwrite)
+        files.remove_leftovers(targets, keep=not overwrite)
         started(len(todo), len(result.skipped))
         try:
             if todo:
@@ -294,7 +281,7 @@ def run_batch(
             result.stopped = name_of(interrupt)
             result.left = len(todo) - len(result.done) - len(result.failed)
         finally:
-            remove_leftovers(targets, keep=True)
+            files.remove_leftovers(targets, keep=True)
             manifest.write_csv()
     return result
 
@@ -308,7 +295,7 @@ def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Wo
     return DaskWorkers(scheduler)
 
 
-def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
+def _check_job(make_job: MakeJob, first: files.Input, folder: Path) -> None:
     """Check the options once, before anything is written."""
     job = make_job(str(first.path), folder / "x")
     make_subtractor(job.parameters, job.model, privacy=job.privacy)
@@ -319,18 +306,18 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
     for texts in (job.roi, job.ignore, job.privacy):
         if texts:
             Regions(texts)
-    if job.save_model == job.output / RECORD:
-        raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
+    if job.save_model == job.output / files.RECORD:
+        raise ParameterError(f"save_model must have another name than '{files.RECORD}', which a batch needs for itself")
 
 
-def _plan(inputs: Sequence[Input], manifest: Manifest, make_job: MakeJob) -> list[Task]:
-    targets = assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
+def _plan(inputs: Sequence[files.Input], manifest: files.Manifest, make_job: MakeJob) -> list[Task]:
+    targets = files.assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
     tasks = []
     for source in inputs:
         name = targets[source.state.path]
         job = _absolute(make_job(str(source.path), manifest.path.parent / name))
         identity = JobIdentity.of(job, source.state)
-        entry = Entry(source.state, identity.fingerprint, name, state="planned")
+        entry = files.Entry(source.state, identity.fingerprint, name, state="planned")
         tasks.append(Task(job, identity, manifest.path, entry))
     return tasks
 
@@ -347,13 +334,10 @@ def _absolute(job: Job) -> Job:
     return replace(job, **regions, **paths)
 
 
-def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
-    """Return the entry of a source with unchanged results of the same job, else None; add a missing manifest line.
-
-    ParameterError if another job made the results from the same source.
-    """
+def _finished_entry(task: Task, manifest: files.Manifest) -> files.Entry | None:
+    """Return the entry of unchanged results of the same job, else None; ParameterError if another job made them."""
     planned, target = task.entry, task.job.output
-    record = read_record(target)
+    record = files.read_record(target)
     try:
         made = JobIdentity.from_dict(record)
         difference = task.identity.difference(made)

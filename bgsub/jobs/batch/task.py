@@ -1,8 +1,4 @@
-"""One task of a batch, in the process of a worker.
-
-An attempt writes into a folder of its own beside the final one, or continues that of an attempt that died. Only the
-process of the batch gives a folder its final name, so a result appears once and whole.
-"""
+"""One task of a batch, in a worker: an attempt in a folder of its own, which the batch renames at the end."""
 
 from __future__ import annotations
 
@@ -22,9 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from bgsub._opencv import cv2
 from bgsub._version import __version__
-from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.batch.folders import RECORD, as_published, new_attempt, unfinished
-from bgsub.jobs.batch.manifest import Entry
+from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError, logger
+from bgsub.jobs.batch.files import RECORD, Entry, as_published, new_attempt, unfinished
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of
@@ -34,8 +29,6 @@ from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import as_sink_error, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
-
-logger = logging.getLogger("bgsub")
 
 _CHECK_SECONDS = 1.0
 _WARNINGS = 20
@@ -80,10 +73,7 @@ class _CannotContinue(Exception):
 
 
 def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False, memory: int | None = None) -> Outcome:
-    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error.
-
-    `memory` is the share of the memory in bytes; None for all of it.
-    """
+    """Make one attempt with the share of one of `jobs` and of `memory` bytes; the outcome has any error."""
     begin = time.monotonic()
     share_memory(memory)
     target = task.job.output

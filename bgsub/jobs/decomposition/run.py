@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_target
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.robust_pca.noise import EFFICIENT
-from bgsub.robust_pca.parameters import PAPER
-from bgsub.robust_pca.progress import Callback
+from bgsub.robust_pca.parameters import PAPER, Callback
 from bgsub.storage.durable_io import as_sink_error
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import is_camera
@@ -29,10 +28,6 @@ Watch = Callable[[str, int, float | None], AbstractContextManager[Callback]]
 _GREY_LEVEL = 1 / 255
 _DEVIATIONS = 3.0
 _FLOOR = 1e-3  # of the size of the low-rank part: the least threshold of an outlier in data without noise
-
-
-def _unwatched(_name: str, _memory: int, _last: float | None) -> AbstractContextManager[Callback]:
-    return nullcontext(lambda _progress: None)
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,9 @@ class DecompositionResult:
         }
 
 
-def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> DecompositionResult:
+def run_decomposition(
+    job: DecompositionJob, watch: Watch = lambda *_: nullcontext(lambda _progress: None)
+) -> DecompositionResult:
     """Read the input, split it, and write all parts or none.
 
     Parameters
@@ -172,7 +169,25 @@ def run_decomposition(job: DecompositionJob, watch: Watch = _unwatched) -> Decom
     (30, 40, ['low_rank.npy', 'sparse.npy'])
     """
     started = time.monotonic()
-    samples, model, outputs, skipped = (_run_matrix if is_matrix(job.source) else _run_frames)(job, watch)
+    if is_camera(job.source):
+        raise ParameterError(f"the input of a decomposition must be a file or images, got the camera '{job.source}'")
+    with ExitStack() as stack:
+        source: FrameSource | None = None
+        if not is_matrix(job.source):
+            source = stack.enter_context(open_source(job.source, **job.open_options))
+        path = Path(job.source) if source is None else source.path
+        ending = Path(job.source).suffix.lower()
+        targets = matrix_targets(ending) if source is None else frame_targets(source.numbered)
+        if job.save_arrays and not any(target.name.endswith(".npz") for target in targets):
+            targets.append(arrays_target())
+        folder = stack.enter_context(output_folder(job.output, targets, path, job.overwrite))
+        samples: Samples
+        if source is None:
+            samples = read_matrix(job.source, key=job.key, columns=job.columns, float32=job.float32, rank=job.rank)
+        else:
+            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank)
+        model = _fit_and_write(samples, job, watch, targets, folder)
+    outputs, skipped = [job.output / target.name for target in targets], 0 if source is None else source.skipped
     seconds, found = time.monotonic() - started, outliers(samples, model)
     name, shown, (n, m) = samples.name, samples.description, samples.X.shape
     return DecompositionResult(name, shown, n, m, model, *found, seconds, skipped, outputs)
@@ -206,40 +221,6 @@ def outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:
         count += int(np.count_nonzero(known & (np.abs(row) > threshold)))
         total += int(np.count_nonzero(known))
     return threshold, count / max(total, 1)
-
-
-_Done = tuple[Samples, RobustPCA, list[Path], int]
-
-
-def _run_matrix(job: DecompositionJob, watch: Watch) -> _Done:
-    path = Path(job.source)
-    targets = _with_extras(matrix_targets(path.suffix.lower()), job)
-    with output_folder(job.output, targets, path, job.overwrite) as folder:
-        samples = read_matrix(job.source, key=job.key, columns=job.columns, float32=job.float32, rank=job.rank)
-        model = _fit_and_write(samples, job, watch, targets, folder)
-    return samples, model, [job.output / target.name for target in targets], 0
-
-
-def _run_frames(job: DecompositionJob, watch: Watch) -> _Done:
-    with _open(job) as source:
-        targets = _with_extras(frame_targets(source.numbered), job)
-        with output_folder(job.output, targets, source.path, job.overwrite) as folder:
-            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank)
-            model = _fit_and_write(samples, job, watch, targets, folder)
-        return samples, model, [job.output / target.name for target in targets], source.skipped
-
-
-def _open(job: DecompositionJob) -> FrameSource:
-    """Open a source of frames that has an end."""
-    if is_camera(job.source):
-        raise ParameterError(f"the input of a decomposition must be a file or images, got the camera '{job.source}'")
-    return open_source(job.source, **job.open_options)
-
-
-def _with_extras(targets: list[Target], job: DecompositionJob) -> list[Target]:
-    if job.save_arrays and not any(target.name.endswith(".npz") for target in targets):
-        return [*targets, arrays_target()]
-    return targets
 
 
 def _fit_and_write(

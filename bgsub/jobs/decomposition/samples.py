@@ -23,10 +23,12 @@ _MATRICES, _MASKS = 5.5, 4  # peak of a fit with missing entries, in sizes of th
 
 @dataclass
 class Samples:
-    """Samples as rows."""
+    """The samples of a matrix or an array, as rows."""
 
     name: str  # of the input in messages
     X: np.ndarray  # (n, m), float32 or float64; NaN means missing
+    shape: tuple[int, ...] = ()  # of the array in the file
+    columns: bool = False  # whether its columns are the samples
 
     @property
     def description(self) -> str:
@@ -36,28 +38,14 @@ class Samples:
 
     def restore(self, rows: np.ndarray) -> np.ndarray:
         """Return an array like the samples, (n, m), in the form of the input."""
-        return rows
-
-    def restore_components(self, components: np.ndarray) -> np.ndarray:
-        """Return components, (k, m), each in the form of one sample."""
-        return components
-
-
-@dataclass
-class MatrixSamples(Samples):
-    """The samples of a matrix or an array."""
-
-    shape: tuple[int, ...] = ()  # of the array in the file
-    columns: bool = False  # whether its columns are the samples
-
-    def restore(self, rows: np.ndarray) -> np.ndarray:
         return rows.T if self.columns else rows.reshape(self.shape)
 
     def restore_components(self, components: np.ndarray) -> np.ndarray:
+        """Return components, (k, m), each in the form of one sample."""
         return components if self.columns else components.reshape(len(components), *self.shape[1:])
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FrameSamples(Samples):
     """Frames as samples, intensities scaled to [0, 1]."""
 
@@ -117,7 +105,7 @@ def read_matrix(
     columns: bool = False,
     float32: bool = False,
     rank: int | None = None,
-) -> MatrixSamples:
+) -> Samples:
     """Read the samples of a matrix; SourceError for the file, ParameterError for its contents."""
     array = read_array(path, key)
     if array.ndim < 2 or array.size == 0:
@@ -130,7 +118,7 @@ def read_matrix(
     needed = needed_memory((len(rows), rows.shape[1]), rank, dtype.itemsize)
     check_memory(needed, f"matrix '{path}'", "a part of it" if single else "--float32 or a part of it")
     X = np.array(rows, dtype, order="C")
-    return MatrixSamples(f"matrix '{path}'", X, shape=array.shape, columns=columns)
+    return Samples(f"matrix '{path}'", X, shape=array.shape, columns=columns)
 
 
 def read_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:

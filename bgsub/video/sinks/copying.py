@@ -36,10 +36,7 @@ class Piece(NamedTuple):
 
 
 class PacketCopy:
-    """Copies pieces of files in a row, video and the first sound, into a path or an open file with a `format`.
-
-    `like` is one of the files.
-    """
+    """Copies pieces of files such as `like`, video and the first sound, into a path or an open file with a `format`."""
 
     def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
         place: Any = target
@@ -169,11 +166,7 @@ def _with_order(packets: list[Any], interval: int) -> list[Any]:
 
 
 class CopySink(Sink):
-    """Copies the video files of a source from the keyframe before the first written frame to the last one, with sound.
-
-    Nothing is encoded: `close` copies the packets, with all frames in between. `path` has the ending that
-    `ending_of_copy` returns; `files` are those of the source.
-    """
+    """Copies the files of a source, from the keyframe before the first written frame to the last one, with sound."""
 
     def __init__(self, path: Path, files: Sequence[FilePart]) -> None:
         self.path, self._files = path, files

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ImageSequenceSink, StillSink, default_prefix
-from bgsub.video.sinks.stream import standard_output_sink
-from bgsub.video.sinks.video import VideoSink
+from bgsub.video.sinks.video import VideoSink, standard_output_sink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
-
-logger = logging.getLogger("bgsub")
 
 # Views with sound: pictures of the scene.
 _WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel", "boxes"})
@@ -125,7 +121,11 @@ def create_sinks(
         named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
         if spec.view == "mask" and spec.kind == "video" and spec.ending != ".mkv":
             logger.warning("mask%s is compressed with loss, to any value from 0 to 255; mask.mkv is exact", spec.ending)
-    _check_distinct(named)
+    taken: dict[tuple[str, ...], _Output] = {}
+    for output in named:
+        if (other := taken.setdefault(output.key, output)) is not output:
+            both = f"{other.spec} and {output.spec} would both be '{output.target}'"
+            raise ParameterError(f"{both}: the name needs the field {{view}}")
     for output in named:
         _check_input(output, folder, source)
     for output in sorted(named, key=lambda output: output.target):  # in one order, so that of two runs one succeeds
@@ -139,10 +139,7 @@ def create_sinks(
 
 
 def label_of(source: FrameSource) -> str:
-    """Return the name of a source for file names: stem of the file, folder, ``camera 0``, or host and path.
-
-    For several files, their common prefix without the number: ``cam`` for ``cam-01.mp4`` and ``cam-02.mp4``.
-    """
+    """Return the name of a source for file names: file (of several, their common prefix), folder, or address."""
     if len(source.paths) > 1:
         stems = [path.stem for path in source.paths]
         common = os.path.commonprefix(stems)  # noqa: RUF071 - of names, not of paths
@@ -151,16 +148,6 @@ def label_of(source: FrameSource) -> str:
         return source.name.rstrip("'").partition("://")[2] or source.name
     path = source.path.resolve()
     return path.name if source.numbered else path.stem
-
-
-def _check_distinct(outputs: Sequence[_Output]) -> None:
-    taken: dict[tuple[str, ...], _Output] = {}
-    for output in outputs:
-        other = taken.setdefault(output.key, output)
-        if other is not output:
-            raise ParameterError(
-                f"{other.spec} and {output.spec} would both be '{output.target}': the name needs the field {{view}}"
-            )
 
 
 def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:

@@ -150,15 +150,12 @@ _CODEC = "ffvhuff"
 
 
 class SegmentFrames:
-    """The input frames of an unfinished segment, beside the output: a resumed run encodes them again.
-
-    Two files alternate, because the newest checkpoint may still need the previous segment.
-    """
+    """The input frames of an unfinished segment, beside the output: a resumed run encodes them again."""
 
     def __init__(self, target: Path, pixels: str) -> None:
         self._pixels = pixels
         self._files = [Journal(target, target.with_name(f"{target.name}.frames-{turn}.partial")) for turn in (0, 1)]
-        self._turn = 0
+        self._turn = 0  # of two files, because the newest checkpoint may need the segment before
         self._needed: int | None = None  # the turn at the newest checkpoint
         self._encoder: Any = None
 

@@ -13,15 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import (
-    as_sink_error,
-    os_errors_as,
-    playable_name,
-    remove_partials,
-    sync_files,
-    sync_folder,
-    write_whole,
-)
+from bgsub.storage import durable_io
 from bgsub.video.output_names import IMAGE_ENDINGS, STILL_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -115,9 +107,9 @@ class ImageSequenceSink(Sink):
 
     def _sync(self) -> None:
         paths, self._not_synced = self._not_synced, []
-        with as_sink_error(self.folder):
-            sync_files(paths)
-            sync_folder(self.folder)
+        with durable_io.as_sink_error(self.folder):
+            durable_io.sync_files(paths)
+            durable_io.sync_folder(self.folder)
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
@@ -135,7 +127,7 @@ def default_prefix(view: str) -> str:
 
 def write_image(path: Path, image: np.ndarray, *, durable: bool = True) -> None:
     """Write an image file atomically: PNG and TIFF with 8 or 16 bit, others with 8; for `durable` see `replacing`."""
-    write_whole(path, encode_image(path, image), durable=durable)
+    durable_io.write_whole(path, encode_image(path, image), durable=durable)
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:
@@ -181,7 +173,7 @@ class StillSink(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path_with_ending(path, "a still image", STILL_ENDINGS)
-        self.partial_path = playable_name(self.path)
+        self.partial_path = durable_io.playable_name(self.path)
         self._newest: np.ndarray | None = None
         self._saved: bytes | None = None
         self._kept = False  # a checkpoint needs the partial image
@@ -194,9 +186,9 @@ class StillSink(Sink):
         data = self._data()
         self._newest = self._saved = None  # a failed write would fail again in `abort`
         if data is not None:
-            write_whole(self.path, data)
+            durable_io.write_whole(self.path, data)
             if not self._kept:
-                remove_partials(self.path)
+                durable_io.remove_partials(self.path)
 
     def abort(self) -> None:
         self.checkpoint()
@@ -206,12 +198,12 @@ class StillSink(Sink):
         data = self._data() or b""
         self._kept = bool(data)
         if data:
-            write_whole(self.partial_path, data)
+            durable_io.write_whole(self.partial_path, data)
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:
         if state.get("bytes"):
-            with os_errors_as(SinkError, f"'{self.path}' cannot be continued: '{self.partial_path}'"):
+            with durable_io.os_errors_as(SinkError, f"'{self.path}' cannot be continued: '{self.partial_path}'"):
                 self._saved = self.partial_path.read_bytes()
 
     def _data(self) -> bytes | None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from bgsub.errors import logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
-
-logger = logging.getLogger("bgsub")
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
@@ -26,11 +24,7 @@ _TOLERANCE = Fraction(1, 2000)
 
 
 class AudioTrack:
-    """The sound of the file `source`, copied if the container supports its codec.
-
-    `begin`, in seconds after the first picture, becomes time 0; `target` is the container before its header, `format`
-    FFmpeg's name of it. LookupError if there is no sound for it.
-    """
+    """The sound of a file from `begin` seconds after the first picture on, copied to `target`; LookupError for none."""
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
         self._name = source
@@ -91,10 +85,7 @@ class AudioTrack:
 
 
 class Muxer:
-    """Writes a stream of video and one of sound into a path, or as Matroska from front to back into an open file.
-
-    Equal packets give equal bytes. The sound is that of `audio_from` from `begin` seconds on; `fps` is for the header.
-    """
+    """Writes video, and sound of `audio_from` from `begin` on, into a path, or as Matroska into an open file."""
 
     def __init__(
         self,

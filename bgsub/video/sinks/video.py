@@ -1,39 +1,30 @@
-"""Video files as outputs, with exact times, transparency and sound."""
+"""Videos as outputs, with exact times, transparency and sound: files, and frames on standard output."""
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
+from bgsub.errors import ParameterError, ReaderGoneError, SinkError, logger
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import Journal, playable_name, rename
+from bgsub.storage.durable_io import Journal, os_errors_as, playable_name, rename
 from bgsub.video._pyav import av
+from bgsub.video.output_names import parse_outputs
+from bgsub.video.sinks import encoding
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
-from bgsub.video.sinks.encoding import (
-    DEFAULT_FPS,
-    FORMATS,
-    INTRA,
-    SegmentEncoder,
-    SegmentFrames,
-    choose_encoding,
-    packet_from_bytes,
-    packet_to_bytes,
-)
 from bgsub.video.sinks.muxing import Muxer
-from bgsub.video.sources.base import Frame, rate_as_fraction
+from bgsub.video.sources.base import Frame, FrameSource, rate_as_fraction
 from bgsub.video.views import get_view
 
 _ERRORS = (OSError, ValueError, LookupError, av.error.FFmpegError)
-
-logger = logging.getLogger("bgsub")
 
 _SEGMENT = 250  # frames after which one can be decoded without those before it
 
@@ -91,19 +82,19 @@ class VideoSink(Sink):
         *,
         audio_from: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = path_with_ending(path, "a video file", tuple(FORMATS))
+        self.path = path_with_ending(path, "a video file", tuple(encoding.FORMATS))
         self.partial_path = playable_name(self.path)
         self._view = get_view(view)
-        self._encoding = choose_encoding(view, self.path.suffix.lower())
-        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or DEFAULT_FPS
+        self._encoding = encoding.choose_encoding(view, self.path.suffix.lower())
+        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or encoding.DEFAULT_FPS
         self._audio_from = None if audio_from is None else Path(audio_from)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._shape: tuple[int, ...] = ()
         self._count = 0
-        self._encoder: SegmentEncoder | None = None
+        self._encoder: encoding.SegmentEncoder | None = None
         self._muxer: Muxer | None = None
         self._journal: Journal | None = None
-        self._frames: SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
+        self._frames: encoding.SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
         self._begin = 0  # bytes of the journal when the segment began
         self._failed = False
         prepare_folder(self.path.parent)
@@ -120,7 +111,7 @@ class VideoSink(Sink):
                 if self._frames is not None and self._journal is not None:
                     self._begin = self._journal.size
                     self._frames.begin()
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
             picture = self._encoder.frame_of(image, ticks)
             if self._frames is not None:
                 self._frames.add(picture)
@@ -137,7 +128,7 @@ class VideoSink(Sink):
             if self._journal is not None:
                 try:
                     for facts, data in self._journal.records():
-                        self._mux(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
+                        self._mux(encoding.packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
                 except BaseException:
                     self._close_muxer()
                     raise
@@ -189,7 +180,7 @@ class VideoSink(Sink):
             self._frames.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
                 for picture in self._frames.frames(self._size, self._encoder.time_base):
                     self._store(self._encoder.encode(picture))
 
@@ -199,12 +190,12 @@ class VideoSink(Sink):
 
     def _new_journal(self) -> Journal:
         self._journal = Journal(self.path)
-        if self._encoding.codec not in INTRA:
-            self._frames = SegmentFrames(self.path, self._encoding.pixels)
+        if self._encoding.codec not in encoding.INTRA:
+            self._frames = encoding.SegmentFrames(self.path, self._encoding.pixels)
         return self._journal
 
     @property
-    def _files(self) -> list[Journal | SegmentFrames]:
+    def _files(self) -> list[Journal | encoding.SegmentFrames]:
         """The temporary files of an output that can be resumed."""
         return [file for file in (self._journal, self._frames) if file is not None]
 
@@ -217,7 +208,7 @@ class VideoSink(Sink):
     def _store(self, packets: Iterable[Any]) -> None:
         for packet in packets:
             if self._journal is not None:
-                self._journal.add(*packet_to_bytes(packet))
+                self._journal.add(*encoding.packet_to_bytes(packet))
             else:
                 self._mux(packet)
 
@@ -273,3 +264,105 @@ class Clock:
         wanted = (time - self.first) * float(self._ticks)
         self.last = max(round(wanted), self.last + 1)
         return self.last
+
+
+class Outlet:
+    """The writing end of a pipe; when the reader closes it, `write` raises `ReaderGoneError` once."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._gone = descriptor, False
+
+    def write(self, data: bytes) -> None:
+        """Write all bytes, waiting for the reader; SinkError if the system refuses them."""
+        if self._gone:
+            return
+        left, self._gone = memoryview(data), True  # stays so after an error
+        with os_errors_as(SinkError, "standard output cannot be written"):
+            try:
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            except BrokenPipeError:
+                raise ReaderGoneError("the reader closed standard output") from None
+        self._gone = False
+
+    def close(self) -> None:
+        """Close the pipe; may be called more than once."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._gone = -1, True
+
+
+class StreamSink(Sink):
+    """Writes one view to a pipe as Matroska with exact times: masks and cutouts lossless (FFV1), others as H.264."""
+
+    def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
+        self._outlet, self._view, self._fps = outlet, get_view(view), fps or encoding.DEFAULT_FPS
+        self._shape: tuple[int, ...] = ()
+        chosen = encoding.choose_encoding(view, ".mkv")
+        without_delay = {"tune": "zerolatency"} if chosen.codec == "libx264" else {}
+        self._encoding = replace(chosen, options=chosen.options | without_delay)
+        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
+        self._buffer = _Buffer()
+        self._encoder: encoding.SegmentEncoder | None = None
+        self._muxer: Muxer | None = None
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        image = self._encoding.prepare(self._view(separation))
+        self._shape = self._shape or image.shape
+        if image.shape != self._shape:
+            raise SinkError(f"standard output has frames of shape {self._shape}, frame {frame.name} has {image.shape}")
+        if self._encoder is None:
+            size = image.shape[1], image.shape[0]
+            self._encoder = encoding.SegmentEncoder(self._encoding, size, self._fps)
+            self._muxer = Muxer(self._buffer, self._encoding, size, self._fps, None, 0.0)
+        self._send(self._encoder.encode(self._encoder.frame_of(image, self._clock.ticks_of(frame))))
+
+    def close(self) -> None:
+        encoder, self._encoder = self._encoder, None
+        try:
+            if encoder is not None and self._muxer is not None:
+                self._send(encoder.encode(None))
+                self._muxer.finish(self._clock.end)
+                self._outlet.write(self._buffer.take())
+        finally:
+            self._outlet.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Raise `SinkError`: a pipe cannot be resumed."""
+        raise SinkError("standard output cannot be continued")
+
+    def _send(self, packets: Iterable[Any]) -> None:
+        assert self._muxer is not None
+        for packet in packets:
+            self._muxer.write(packet)
+        self._outlet.write(self._buffer.take())
+
+
+class _Buffer(bytearray):
+    """Output buffer for FFmpeg, because Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
+
+    write = bytearray.extend
+
+    def take(self) -> bytes:
+        """Return the content and clear the buffer."""
+        taken = bytes(self)
+        self.clear()
+        return taken
+
+
+def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
+    """Return the sink of the only output, and its view; other output of the process then goes to standard error."""
+    spec, *others = parse_outputs(outputs)
+    if others:
+        raise ParameterError(f"standard output takes one view, got {', '.join(map(str, (spec, *others)))}")
+    if spec.kind == "still":
+        raise ParameterError(f"standard output takes a view such as mask or panel, got {spec}")
+    if spec.ending not in (None, ".mkv"):
+        raise ParameterError(f"standard output takes {spec.view}.mkv, got {spec}")
+    if os.isatty(1):
+        raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
+    if sys.stdout is not None:  # it was closed: the first write says so
+        sys.stdout.flush()
+    outlet = Outlet(os.dup(1))
+    os.dup2(2, 1)
+    return StreamSink(outlet, spec.view, source.fps), spec.view

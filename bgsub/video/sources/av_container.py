@@ -49,11 +49,7 @@ _TURNS = {1: cv2.ROTATE_90_COUNTERCLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90
 
 
 class Container(AbstractContextManager["Container"]):
-    """An open video file or stream: a path, an address, or an object with `read`; `options` are those of `av.open`.
-
-    With `threads` several frames are decoded at once, where lost frames can be counted. SourceError without a video,
-    and the errors of `av.open`.
-    """
+    """An open video: a path, an address, or an object with `read`; `options` are those of `av.open`."""
 
     def __init__(self, source: Any, *, threads: bool = True, **options: Any) -> None:
         self.broken = False
@@ -97,10 +93,7 @@ class Container(AbstractContextManager["Container"]):
         return self.container.duration / 1e6 if self.container.duration else None
 
     def packets(self) -> Iterator[Any]:
-        """Yield the packets of the video and then an empty one; end early where the file is broken.
-
-        SourceError ends the generator safely once any thread has closed the container.
-        """
+        """Yield the packets, then an empty one; end early where the file is broken. SourceError once it is closed."""
         packets = self.container.demux(self.stream)
         while True:
             with self._use():
@@ -151,10 +144,7 @@ class Container(AbstractContextManager["Container"]):
 
 
 def open_video(path: Path, threads: bool = True) -> Container:
-    """Return the container of a video file; SourceError if it is missing, empty or no video.
-
-    ParameterError if its header announces frames that are too large for the memory.
-    """
+    """Return the container of a file; SourceError if it is no video, ParameterError if its frames are too large."""
     with os_errors_as(SourceError, f"video '{path}' cannot be read"):
         if not path.is_file():  # opening a pipe or a device may never end
             raise SourceError(f"no such file: '{path}'")
@@ -190,11 +180,7 @@ def _quarter_turns(frame: Any) -> int:
 
 
 class Converter:
-    """Makes arrays of the frames of one stream, rotated for display.
-
-    Grey frames become (h, w) uint8, or uint16 with full scale 65535 for more than 8 bits, unless `colour` is set. All
-    others become (h, w, 3) uint8, blue first, interpolated as OpenCV does it.
-    """
+    """Makes arrays of frames, rotated for display: grey unless `colour` (h, w), others (h, w, 3) uint8, blue first."""
 
     def __init__(self, colour: bool = False) -> None:
         self._colour = colour
@@ -249,11 +235,7 @@ class Shortcut:
 
 
 def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut | None:
-    """Return a shortcut to the first frame at or after `start`; None if there is no safe one.
-
-    It starts at the second keyframe before the frame: with one whole group of pictures in between, the frames are the
-    same as from the start, also with gradual refresh. Reads the file up to the frame, without decoding it.
-    """
+    """Return a shortcut to the first frame at or after `start`, without decoding; None if there is no safe one."""
     with open_video(path) as container:
         if not container.one_frame_per_packet:
             return None
@@ -280,6 +262,7 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     if wanted is None:
         wanted = bisect_left(stamps, stamps[0] + (start.amount - Fraction(1, 10**6)) / time_base)
     target = min(wanted, len(stamps) - 1)  # for a start after the end, the message needs the last frame
+    # With a whole group of pictures in between, frames are as from the start, also with gradual refresh.
     before = sorted(key for key in keyframes if key <= stamps[target])
     return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
 

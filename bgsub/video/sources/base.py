@@ -1,4 +1,4 @@
-"""The base class of all sources of frames."""
+"""The base class of all sources of frames, and a part of a source."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError
-
-if TYPE_CHECKING:
-    from bgsub.video.timecode import Part
-
-logger = logging.getLogger("bgsub")
+from bgsub.errors import ParameterError, SourceError, logger
+from bgsub.video.timecode import Part, Place, Selection
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
 # and 15 to 14.999925.
@@ -302,3 +298,57 @@ class FrameSource(ABC):
     def _time(self, index: int) -> float | None:
         """Return the time of frame `index` in seconds at the frame rate."""
         return None if self.fps is None else float(index / self.fps)
+
+
+def _of_source(name: str, doc: str | None = None) -> Any:
+    doc = doc or getattr(FrameSource, name).__doc__
+    return property(
+        lambda self: getattr(self._source, name), lambda self, value: setattr(self._source, name, value), doc=doc
+    )
+
+
+class SelectedSource(FrameSource):
+    """A part of the frames of a source, with their indices, names and times there; it closes the source."""
+
+    def __init__(
+        self,
+        source: FrameSource,
+        start: Place | None = None,
+        end: Place | None = None,
+        duration: Place | None = None,
+        every: int = 1,
+    ) -> None:
+        self._source, self._selection = source, Selection.parse(start, end, duration, every)
+        super().__init__(source.name, source.on_error)
+        self.live, self.numbered, self.has_audio = source.live, source.numbered, source.has_audio
+        self.path, self.files, self.restartable = source.path, source.files, source.restartable
+
+    size = _of_source("size")
+    paths = _of_source("paths")
+    is_copyable = _of_source("is_copyable")
+    is_retimed = _of_source("is_retimed")
+    dropped = _of_source("dropped")
+    skipped = _of_source("skipped", "Number of frames that could not be read in the last iteration.")
+
+    @property
+    def fps(self) -> Fraction | None:
+        """Frames per second of the part; None if unknown."""
+        fps = self._source.fps
+        return None if fps is None else fps / self._selection.every
+
+    @property
+    def length(self) -> int | None:
+        """Number of frames, estimated from the length and frame rate of the source; None if unknown."""
+        return self._selection.count(self._source.fps, self._source.length)
+
+    def cancel(self) -> None:
+        self._source.cancel()
+
+    def close(self) -> None:
+        super().close()
+        self._source.close()
+
+    def _frames(self) -> Iterator[Frame]:
+        part = Part(self._selection, self.name)
+        yield from self._source.take(part)
+        part.check()

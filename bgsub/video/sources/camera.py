@@ -21,10 +21,7 @@ _STOP_PATIENCE = 0.5
 
 
 class Grabber:
-    """A thread that reads a camera as fast as it sends, so that no frames queue, and reconnects when it is lost.
-
-    It takes over the first connection, `capture`. Reconnecting takes up to `patience` seconds, in steps of `max_wait`.
-    """
+    """A thread that reads a camera as fast as it sends, so that no frames queue, and reconnects when it is lost."""
 
     def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
         self._camera, self._capture = camera, capture

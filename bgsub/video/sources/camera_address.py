@@ -41,10 +41,7 @@ def file_name(camera: str) -> str:
 
 
 def parse_camera(camera: int | str) -> int | str:
-    """Return the index of a local camera, or the address of a network camera.
-
-    ParameterError for a negative index, SourceError for an address with none of the allowed schemes.
-    """
+    """Return the index or address of a camera; ParameterError for a negative index, SourceError for another scheme."""
     if isinstance(camera, str) and not (camera.isascii() and camera.isdigit()):
         address = _ADDRESS.match(camera)
         if address is None or address[1].lower() not in SCHEMES:

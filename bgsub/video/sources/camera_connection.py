@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2, quiet
-from bgsub.errors import SourceError
+from bgsub.errors import SourceError, logger
 from bgsub.numerics import memory
 from bgsub.video._pyav import av
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.http_stream import HttpStream, RefusedError
-from bgsub.video.sources.rtsp_relay import RtspRelay
-
-logger = logging.getLogger("bgsub")
+from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRelay
 
 # A webcam loses single frames; a lost connection fails at once, each time.
 _RETRIES = 5
@@ -164,9 +160,13 @@ class Camera:
 
     def connect(self) -> Capture:
         """Return the camera, opened within `open_timeout`; SourceError where it does not answer."""
-        begin = time.monotonic()
+        begin, timeouts = time.monotonic(), (self.open_timeout, self.read_timeout)
+        capture: Capture
         try:
-            capture = self._open()
+            if isinstance(self.device, int):
+                capture = LocalCapture(self.device)
+            else:
+                capture = NetworkCapture(self.device, *timeouts, self.insecure)
         except RefusedError as error:
             raise SourceError(f"{self.name} cannot be opened: {error}") from None
         except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
@@ -180,11 +180,6 @@ class Camera:
             capture.release()
             raise SourceError(f"{self.name} sends frames of {width}x{height}: more than {_MAX_PIXELS} pixels")
         return capture
-
-    def _open(self) -> Capture:
-        if isinstance(self.device, int):
-            return LocalCapture(self.device)
-        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.insecure)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
         """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""

@@ -32,10 +32,7 @@ def announced_size(data: bytes) -> Announced | None:
 
 
 def is_possible(data: bytes) -> bool:
-    """Return whether a PNG can hold its pixels, and its chunks end within its data; True for other formats.
-
-    OpenCV takes memory for what a chunk announces.
-    """
+    """Return whether a PNG can hold its pixels and chunks, for which OpenCV takes memory; True for other formats."""
     if not data.startswith(_PNG) or len(data) < 26:
         return True
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)

@@ -97,10 +97,7 @@ def _check_memory(needed: int, what: str) -> None:
 
 
 def read_image(path: Path) -> np.ndarray:
-    """Return the image in a file with its own depth and channels, without alpha.
-
-    SourceError if it is damaged or too large for OpenCV, ParameterError if it is too large for the memory.
-    """
+    """Return an image with its own depth and channels, without alpha; SourceError, or ParameterError if too large."""
     with os_errors_as(SourceError, f"image '{path}' cannot be read"):
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):  # reading a pipe or a device may never end

@@ -29,10 +29,7 @@ def is_pipe(spec: object) -> bool:
 
 
 class Pipe:
-    """The bytes of standard input (``"-"``) or a named pipe, once and in order.
-
-    Only reading waits for the writer, not opening; `cancel` ends a wait from any thread.
-    """
+    """The bytes of standard input (``"-"``) or a named pipe, once; only reading waits, and `cancel` ends that."""
 
     def __init__(self, spec: str | os.PathLike[str]) -> None:
         self.cancelled = False
@@ -82,12 +79,7 @@ class Pipe:
 
 
 class PipeSource(FrameSource):
-    """The frames of a video from a pipe, once, in any container that can be read from front to back.
-
-    Such are Matroska, MPEG-TS, fragmented MP4, and MP4 and MOV with the index at the front. `CutShortError` follows the
-    last frame of an MP4 or AVI that is cut short; Matroska and MPEG-TS just end. None is dropped, because the writer
-    waits, unless `live` is set.
-    """
+    """The frames of a video from a pipe, once, in any container that can be read from front to back."""
 
     size: tuple[int, int] = (0, 0)
     length = None

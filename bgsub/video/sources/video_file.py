@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError
-from bgsub.video.sources.av_container import (
-    Container,
-    Converter,
-    Shortcut,
-    display_size,
-    find_shortcut,
-    is_cut,
-    open_video,
-    signature,
-)
+from bgsub.video.sources import av_container
 from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
 from bgsub.video.timecode import Part, Timecode
 
@@ -71,11 +62,11 @@ class VideoFileSource(FrameSource):
     ) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
-        self._container: Container | None = None
+        self._container: av_container.Container | None = None
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
         self._lead = 0.0
-        with open_video(self.path, threads=False) as container:
+        with av_container.open_video(self.path, threads=False) as container:
             self._read_header(container)
         self.files = (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
 
@@ -97,7 +88,7 @@ class VideoFileSource(FrameSource):
         if self._container is not None:
             self._container.close()
 
-    def _read_header(self, container: Container) -> None:
+    def _read_header(self, container: av_container.Container) -> None:
         """Read the header, and the time stamp and rotation of the first good frame."""
         stream = container.stream
         self._time_base: Fraction = stream.time_base
@@ -116,21 +107,21 @@ class VideoFileSource(FrameSource):
                 self._first_stamp = frame.pts if number == 0 or begin is None else begin
                 if begin is not None and self._first_stamp is not None:
                     self._lead = max(float((self._first_stamp - begin) * self._time_base), 0.0)
-                self.size = display_size(frame)
+                self.size = av_container.display_size(frame)
                 return
 
     def _frames(self) -> Iterator[Frame]:
         return self._part(Part())
 
     def _part(self, part: Part) -> Iterator[Frame]:
-        convert = Converter()
+        convert = av_container.Converter()
         for index, time, frame in part.select(self._decoded(self._shortcut(part))):
             if (image := convert(frame)) is None:
                 self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
             else:
                 yield Frame(index, number_name(index), time, image)
 
-    def _decoded(self, shortcut: Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
+    def _decoded(self, shortcut: av_container.Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""
         index, seconds, failures, decoded = -1, 0.0, 0, False
         for index, frame in self._results(shortcut):
@@ -146,7 +137,7 @@ class VideoFileSource(FrameSource):
             raise SourceError(f"no frame of {self.name} can be decoded")
         self._check_end(index + 1 - failures, seconds + self._lead, damaged=failures > 0)
 
-    def _results(self, shortcut: Shortcut | None) -> Iterator[tuple[int, Any]]:
+    def _results(self, shortcut: av_container.Shortcut | None) -> Iterator[tuple[int, Any]]:
         """Yield index and frame, None for a lost frame, from the shortcut or from the start."""
         following = 0
         if shortcut is not None:
@@ -170,7 +161,7 @@ class VideoFileSource(FrameSource):
             else:
                 return
 
-    def _from_shortcut(self, shortcut: Shortcut) -> Iterator[tuple[int, Any]]:
+    def _from_shortcut(self, shortcut: av_container.Shortcut) -> Iterator[tuple[int, Any]]:
         """Yield index and frame from the target of the shortcut on; nothing if it does not lead there."""
         container = self._open(threads=True)
         container.container.seek(shortcut.seek, stream=container.stream, backward=True)
@@ -188,19 +179,19 @@ class VideoFileSource(FrameSource):
             if index >= shortcut.target:
                 yield index, frame
 
-    def _shortcut(self, part: Part) -> Shortcut | None:
+    def _shortcut(self, part: Part) -> av_container.Shortcut | None:
         start = part.start
         if start is None or not self._has_stamps:
             return None
         if self._given_fps is not None:
             start = Timecode(frame=start.in_frames(self._given_fps))
-        shortcut = find_shortcut(self.path, start, self._time_base)
+        shortcut = av_container.find_shortcut(self.path, start, self._time_base)
         return shortcut if shortcut is not None and shortcut.stamps[0] == self._first_stamp else None
 
-    def _open(self, threads: bool) -> Container:
+    def _open(self, threads: bool) -> av_container.Container:
         if self._container is not None:
             self._container.close()
-        self._container = open_video(self.path, threads)
+        self._container = av_container.open_video(self.path, threads)
         return self._container
 
     def _seconds_at(self, index: int, frame: Any) -> float:
@@ -211,7 +202,7 @@ class VideoFileSource(FrameSource):
 
     def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
         """Raise or log that a file ended too early; only log if no bytes are missing and its length is an estimate."""
-        cut = is_cut(self.path) or (self._container is not None and self._container.broken)
+        cut = av_container.is_cut(self.path) or (self._container is not None and self._container.broken)
         missing = cut and not (self._counted and count >= (self.length or 0))  # of an index, perhaps
         far = damaged
         if self.length is not None and self._own_fps is not None:
@@ -228,10 +219,7 @@ class VideoFileSource(FrameSource):
 
 
 class FileSeries(FrameSource):
-    """Consecutive video files of one camera as one source, whose frame numbers and times continue from file to file.
-
-    All headers are read at the start, so that a missing file or another frame size is an error at once.
-    """
+    """Consecutive video files of one camera; frame numbers and times continue from file to file."""
 
     restartable = True
     size: tuple[int, int] = (0, 0)
@@ -266,7 +254,10 @@ class FileSeries(FrameSource):
     @cached_property
     def is_copyable(self) -> bool:
         """Whether all files were encoded alike, so that their packets can follow each other."""
-        return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
+        return (
+            all(file.is_copyable for file in self._members)
+            and len({av_container.signature(path) for path in self.paths}) == 1
+        )
 
     def _headers(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
         """Yield the files that can be opened, closed again afterwards."""

@@ -15,7 +15,7 @@ from batch_fakes import DAMAGED, FULL, FakeWorkers, lines, names, run, visible
 
 import bgsub
 from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder
+from bgsub.jobs.batch.files import Entry, Manifest, hold_folder
 from bgsub.jobs.batch.run import WorkersLost
 from bgsub.jobs.batch.task import Outcome, do_task
 from bgsub.jobs.job import Job

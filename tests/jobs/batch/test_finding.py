@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bgsub.errors import SourceError
-from bgsub.jobs.batch.folders import assign_targets, find_inputs
+from bgsub.jobs.batch.files import assign_targets, find_inputs
 
 
 def make(folder: Path, *names: str) -> None:

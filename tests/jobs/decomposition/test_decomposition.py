@@ -7,7 +7,7 @@ from video_fakes import FakeSource
 
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.decomposition.run import decompose, outliers
-from bgsub.jobs.decomposition.samples import MatrixSamples, read_frames, read_matrix
+from bgsub.jobs.decomposition.samples import Samples, read_frames, read_matrix
 from bgsub.jobs.decomposition.writing import Target, output_folder
 from bgsub.video import ArraySource
 
@@ -15,7 +15,7 @@ X, LOW_RANK = make_matrix()
 
 
 def samples_of(array):
-    return MatrixSamples("matrix", np.array(array), shape=array.shape)
+    return Samples("matrix", np.array(array), shape=array.shape)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 255.0])

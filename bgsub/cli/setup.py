@@ -1,14 +1,17 @@
-"""``bgsub config``: the settings from files and variables, and their sources."""
+"""Commands that set up: ``bgsub config``, ``bgsub --version`` and ``bgsub warm-up``."""
 
 from __future__ import annotations
 
 import json
+import platform
+from importlib.metadata import distributions
 from typing import Any
 
 import click
 
+from bgsub._version import __version__
 from bgsub.cli.help import Example
-from bgsub.cli.setting_sources import Setting, setting_of
+from bgsub.cli.setting_sources import setting_of
 from bgsub.cli.settings import Command, apply, as_text, commands, key_of, load
 from bgsub.errors import did_you_mean
 
@@ -48,26 +51,23 @@ def config(context: click.Context, command: str | None) -> None:
     for name in known if command is None else [command]:
         own = click.Context(known[name], info_name=name)
         apply(own, settings[name])
-        lines = [_line(one, setting) for one in known[name].params if (setting := _checked_setting(own, one))]
+        lines = [line for one in known[name].params if (line := _line(own, one))]
         if lines:
             tables.append("\n".join([f"[{name}]", *lines]))
     none = "# no settings in files or variables; bgsub COMMAND --help-all shows the defaults"
     click.echo("\n\n".join(tables) or none)
 
 
-def _checked_setting(context: click.Context, option: click.Parameter) -> Setting | None:
-    """Return the setting of an option, None for its default; check its value."""
+def _line(context: click.Context, option: click.Parameter) -> str:
+    """Return the line of an option that is set, after a check of its value; empty for its default."""
     value, source = option.consume_value(context, {})
     context.set_parameter_source(option.name or "", source)
     setting = setting_of(context, option)
-    if setting is not None:
-        option.process_value(context, value)
-    return setting
-
-
-def _line(option: click.Parameter, setting: Setting) -> str:
-    value = "***" if getattr(option, "hide_input", False) else setting.value
-    return f"{key_of(option)} = {as_toml(value)}  # {setting.place}"
+    if setting is None:
+        return ""
+    option.process_value(context, value)
+    shown = "***" if getattr(option, "hide_input", False) else setting.value
+    return f"{key_of(option)} = {as_toml(shown)}  # {setting.place}"
 
 
 def as_toml(value: Any) -> str:
@@ -75,3 +75,34 @@ def as_toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_toml, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
+
+
+_OPENCV = [f"opencv-{kind}" for kind in ("python", "contrib-python", "python-headless", "contrib-python-headless")]
+_PACKAGES = (*_OPENCV, "av", "numpy", "scipy", "numba", "llvmlite", "distributed")
+
+
+def print_versions(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    """Print the versions of bgsub and of its packages, and exit; the callback of ``--version``."""
+    if value and not context.resilient_parsing:
+        found = {one.name: one.version for one in distributions()}
+        packages = [f"{name} {found[name]}" for name in _PACKAGES if name in found]
+        system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+        click.echo("\n".join([f"bgsub {__version__}", system, ", ".join(packages)]))
+        context.exit()
+
+
+@click.command(
+    cls=Command,
+    short_help="Compile all kernels now, for images and installers.",
+    examples=(Example("bgsub warm-up", "Once after an installation, so that the first run starts at once"),),
+)
+def warm_up() -> None:
+    """Compile all kernels for grey and colour frames of any type.
+
+    Without this command the first run that needs a kernel compiles it, once per installation. Kernels that are
+    compiled already are kept. They are stored beside the sources or, if these cannot be written, in the cache of the
+    user; NUMBA_CACHE_DIR names another folder.
+    """
+    from bgsub.scene.kernel_warmup import warm_up_all  # noqa: PLC0415 - it imports Numba
+
+    click.echo(f"all kernels are in {warm_up_all()}")

@@ -1,40 +1,90 @@
-"""The motion events of a run as rows, and these as a table for the terminal and as CSV."""
+"""Events as text: lines of CSV and JSON, and the motion events of a run as rows, a table and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import printable
 from bgsub.events._state import dump, load
-from bgsub.events.event import Event
+from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
-from bgsub.events.writers import csv_row
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FilePart, Frame, part_at
 from bgsub.video.timecode import clock_text
 
+COLUMNS = (
+    "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
+    "peak_area", "peak_frame", "peak_x", "peak_y", "peak_w", "peak_h", "regions",
+)  # fmt: skip
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value for a CSV file: None is empty, floats have three decimals, and no text is a formula."""
+    if isinstance(value, str):  # spreadsheets run a cell that begins with such a sign
+        text = value.encode("utf-8", "backslashreplace").decode()
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+
+
+def csv_row(values: Iterable[Any]) -> str:
+    """Return a CSV line of some values, see `csv_cell`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(map(csv_cell, values))
+    return text.getvalue()
+
+
+def csv_line(event: Event) -> str:
+    """Return an event as a line with `COLUMNS`: ``type`` is the kind; events of the whole frame have no ID and size."""
+    times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
+    values = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
+    if event.kind == EventKind.OBJECT:
+        return csv_row([*values, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)])
+    return csv_row([*values, *[None] * 7])
+
+
+def json_line(event: Event, folder: Path) -> str:
+    """Return an event as a line of JSON for a file in `folder`; times in milliseconds, positions to 0.01 pixels."""
+    start, end = (None if time is None else round(time, 3) for time in (event.start_time, event.end_time))
+    record: dict[str, Any] = {
+        "type": event.kind,
+        "start_frame": event.start_frame,
+        "end_frame": event.end_frame,
+        "start_time": start,
+        "end_time": end,
+        "frames": event.frames,
+    }
+    if event.began is not None:
+        record["began"] = event.began
+    if event.kind == EventKind.OBJECT:
+        record |= {
+            name: getattr(event, name)
+            for name in ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
+        }
+        if event.picture is not None:
+            record["picture"] = Path(os.path.relpath(event.picture, folder)).as_posix()
+        record["track_step"] = event.step
+        record["track"] = {
+            "frame": [box[0] for box in event.boxes],
+            "box": [box[1:] for box in event.boxes],
+            "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
+            "area": event.areas,
+        }
+    return json.dumps(record, separators=(",", ":")) + "\n"
+
+
 Row = dict[str, Any]
 
 
 class MotionListSink(Sink):
-    """Collects the motion events of a run.
-
-    Parameters
-    ----------
-    feed : EventFeed
-        Shared with the other sinks of the run.
-    source : str
-        Name of the source.
-    files : sequence of FilePart
-        Files of the source.
-    most : int, optional
-        Number of events after which `is_full`.
-    """
+    """Collects the motion events of a run; full with `most` of them. `source` and its `files` are for the rows."""
 
     def __init__(
         self, feed: EventFeed, source: str = "video", files: Sequence[FilePart] = (), most: int | None = None
@@ -52,9 +102,6 @@ class MotionListSink(Sink):
             self._done = True
             self._events += self._feed.finish_motion()
 
-    def abort(self) -> None:
-        self.close()
-
     def checkpoint(self) -> dict[str, Any]:
         return {"feed": self._feed.checkpoint(self), "events": dump(self._events)}
 
@@ -69,11 +116,7 @@ class MotionListSink(Sink):
         return self._most is not None and len(self._events) >= self._most
 
     def rows(self) -> list[Row]:
-        """Return a row for each event in the order of the numbers, in types that JSON knows.
-
-        Times are in seconds, None if unknown; `source_start` is the time in the file `source`; `box` is left, top,
-        width and height in pixels at the peak.
-        """
+        """Return a row for each event in the order of the numbers, see `row_of`."""
         return [row_of(event, self._source, self._files) for event in self._events]
 
 
@@ -145,7 +188,7 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _place(seconds: float | None, frame: int) -> str:
-    return f"frame {frame}" if seconds is None else clock_text(max(seconds, 0.0))
+    return f"frame {frame}" if seconds is None else clock_text(seconds)
 
 
 def _percent(share: float) -> str:

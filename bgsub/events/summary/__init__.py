@@ -1,1 +1,0 @@
-"""A run as one page: what moved when and where, in pictures."""
