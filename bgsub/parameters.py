@@ -195,7 +195,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     """Parameters of `BackgroundSubtractor`."""
 
     rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
-    forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
+    forgetting: float = _parameter(0.03, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
     start_frames: int = _parameter(50, "frames of the batch start, fewer if they last longer than 20 s", 1, 1000)
     fps: float = _parameter(25.0, "frames per second of the stream, for parameters in seconds", 0, 10000, is_open=True)
     stabilise: bool = _parameter(True, "compensate small movements of the camera")

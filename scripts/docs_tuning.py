@@ -50,7 +50,7 @@ CASES = {
     "median": Case((1, 5, 15), "street", {"lamps": False}, "noise", {"min_area": 0.0, "noise_factor": 1.5}),
     "min_area": Case((0.0, 0.0002, 0.01), "street", {"lamps": False, "sway": 2.0}),
     "shadows": Case(("on", "off", "merged"), "lobby", {"lamps": False}),
-    "forgetting": Case((0.005, 0.05, 0.5), "street"),
+    "forgetting": Case((0.005, 0.03, 0.5), "street"),
     "rank": Case((1, 3, 10), "street", {}, "ramp", {"light": False}),
     "absorb_after": Case((2.0, 60.0, math.inf), "street", {"lamps": False}, "frozen"),
     # a person stands in view while the model starts, then leaves

@@ -65,7 +65,7 @@ class BackgroundSubtractor(OpenCVNames):
         Smoothing of the cost, in its own unit; by default it flattens at 0.03 of full scale.
     p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
-    forgetting : float in (0, 1), default 0.05
+    forgetting : float in (0, 1), default 0.03
         Weight w of the newest frame.
     metric, line_search, gradient_carry, subset, random_state
         See `SubspaceTracker`.
