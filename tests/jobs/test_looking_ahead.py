@@ -57,7 +57,7 @@ def test_an_object_that_leaves_is_found_from_the_first_frame_on(tmp_path, kind):
     frames = make_video()
     sources = {
         "array": lambda: ArraySource(frames),
-        "video": lambda: write_video(tmp_path / "a.avi", frames),
+        "video": lambda: write_video(tmp_path / "a.avi", frames, fps=PARAMETERS["fps"]),
         "images": lambda: write_images(tmp_path / "a", frames),
         "part": lambda: bgsub.open_source(np.concatenate([frames[:7], frames]), start=7),
     }
