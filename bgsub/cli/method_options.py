@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -53,16 +52,12 @@ class MethodCommand(Command):
         saved: Path | None = ctx.params.get("save_model")
         if model is not None and saved is not None and model.resolve() == saved.resolve() and not model.exists():
             ctx.params["model"] = model = None
-        parameters, fps = given(ctx.params), ctx.params.get("fps")
-        if model is None or not (parameters or fps):
+        parameters = given(ctx.params)
+        if model is None or not parameters:
             return
         from bgsub.storage.array_file import read_model_parameters  # noqa: PLC0415 - it imports NumPy
 
         stored = read_model_parameters(model)
-        own_fps = stored.get("fps", fps) * ctx.params.get("every", 1)
-        if fps and not math.isclose(fps, own_fps):
-            note = "times of the method keep its %g frames per second; --fps %g applies to times and outputs only"
-            logger.warning(f"the model %s: {note}", model, own_fps, fps)
         for option in ctx.command.params:
             name = option.name or ""
             if name not in parameters:

@@ -19,7 +19,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Summary
 from bgsub.numerics.compilation import waited
 from bgsub.separation import Separation
-from bgsub.subtractor.rehearsal import rehearse
+from bgsub.subtractor.rehearsal import image_of, rehearse
 from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
@@ -188,7 +188,8 @@ class Pipeline:
             if self._looks_ahead:
                 self._controls.tune_subtractor(self._subtractor)
                 with closing(self._controls.watch_ahead(source.ahead())) as ahead:
-                    rehearse(self._subtractor, (frame.image for frame in takewhile(self._goes_on, ahead)))
+                    seen = takewhile(self._goes_on, ahead)
+                    rehearse(self._subtractor, (image_of(self._subtractor, frame) for frame in seen))
                 self._begin = time.perf_counter(), waited()
                 if not self._goes_on():
                     self._frames.close()
@@ -214,7 +215,8 @@ class Pipeline:
                 self._controls.tune_subtractor(self._subtractor)
                 try:
                     rate = self._controls.take_learning_rate()
-                    separation = self._subtractor.process(frame.image, learningRate=rate)
+                    image = image_of(self._subtractor, frame)
+                    separation = self._subtractor.process(image, learningRate=rate)
                 except ParameterError as error:
                     raise ParameterError(f"frame {frame.name}: {error}") from error
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)

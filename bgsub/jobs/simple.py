@@ -11,7 +11,7 @@ from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
 from bgsub.parameters import SUBTRACTOR
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.subtractor.rehearsal import rehearse
+from bgsub.subtractor.rehearsal import image_of, rehearse
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.opening import SourceSpec, open_source
@@ -134,9 +134,9 @@ def separate(
 def _separations(source: FrameSource, subtractor: Subtractor, online: bool) -> Iterator[tuple[Frame, Separation]]:
     with source:
         if source.restartable and not online:
-            rehearse(subtractor, (frame.image for frame in source.ahead()))
+            rehearse(subtractor, (image_of(subtractor, frame) for frame in source.ahead()))
         for frame in source.alike(source):
-            yield frame, subtractor.process(frame.image)
+            yield frame, subtractor.process(image_of(subtractor, frame))
 
 
 def default_subtractor(source: FrameSource) -> Subtractor:

@@ -235,8 +235,11 @@ class SceneModel:
             start.buffer.begin_light(values)
         start.colours.map(lambda picture: self.illumination.relit(picture, light, self._scale))
 
-    def learn(self, result: FrameResult, rate: float | None) -> None:
-        """Learn from the newest frame; `rate` replaces the forgetting factor if given, and absorbs objects sooner."""
+    def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
+        """Learn from the newest frame, `elapsed` frames at the usual rate after the one before.
+
+        `rate` replaces the forgetting factor if given, and absorbs objects sooner.
+        """
         training = result.training
         if training is None:
             return
@@ -248,7 +251,7 @@ class SceneModel:
         engine.learn(self.segmenter.unlearned(*seen), self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate)
-        due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate)
+        due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate, elapsed)
         if due is not None:
             self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:

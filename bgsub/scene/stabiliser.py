@@ -18,7 +18,7 @@ class Stabiliser:
 
     def __init__(self) -> None:
         self._registration = Registration()
-        self._age = 0
+        self._age = _REFRESH  # frames since the reference was renewed
         self._aligned: np.ndarray | None = None
 
     def align(
@@ -29,9 +29,10 @@ class Stabiliser:
         Both are (h, w) or (h, w, c), and times `scale` in [0, 1].
         """
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
-        if self._age <= 0 and self._registration.set_reference(_plain(background), scale, part=-self._age):
-            self._age = _REFRESH
-        self._age -= 1
+        part = self._age - _REFRESH
+        if part >= 0 and self._registration.set_reference(_plain(background), scale, part):
+            self._age = 0
+        self._age += 1
         seen = frame if frame.dtype != np.float16 else _plain(frame)
         movement = self._registration.estimate(seen if seen.ndim == 3 else seen[..., None], scale)
         if movement is None:

@@ -130,25 +130,33 @@ class StandingObjects:
         return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
 
     def released(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, filled: np.ndarray, rate: float | None = None
+        self,
+        x: np.ndarray,
+        background: np.ndarray,
+        mask: np.ndarray,
+        filled: np.ndarray,
+        rate: float | None = None,
+        elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
-        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; a learning `rate` shortens the absorption
-        self.frame += 1
-        self._update_ages(x, mask, filled)
-        self.settling = max(self.settling - 1, 0)
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; a learning `rate` shortens the absorption;
+        # `elapsed`: time since the frame before, in frames
+        before, self.frame = self.frame, self.frame + elapsed
+        self._update_ages(x, mask, filled, self.frame // self._tick - before // self._tick)
+        self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
-        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb)
+        due = self.frame // self._interval > before // self._interval
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb if due else None)
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
         self.support[chosen] = 0
         return chosen
 
-    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray) -> None:
+    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int) -> None:
         if not self._oldest and not cv2.countNonZero(mask):
             return
-        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
+        numbers = self._same, older, self._half
         flat = mask.reshape(-1)
         ages = self.anchor, self.age.reshape(-1), self._aged
         inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, *numbers, *ages
@@ -163,15 +171,17 @@ class StandingObjects:
         in_bands(grow, flat.size, self._bands, CHUNK)
         self._oldest = max(oldest)
 
-    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float) -> np.ndarray | None:
-        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough."""
+    def _chosen(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float | None
+    ) -> np.ndarray | None:
+        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough; `absorb` at a check."""
         chosen: np.ndarray | None = None
         if self._leftovers is not None:
             self._leftovers &= mask == FOREGROUND
             chosen = self._leftovers & (self.age >= self._ticks(_LEFT_OVER))
             if self.settling == 0:
                 self._leftovers = None
-        if self.frame % self._interval == 0:
+        if absorb is not None:
             if self.settling:
                 self._objects = self._known(mask)
             self.support += mask == 0

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 LONGEST = 500
 
 
+def image_of(subtractor: Any, frame: Any) -> np.ndarray:
+    """Return the image of a frame, the next one of a subtractor, which gets the time."""
+    if hasattr(subtractor, "set_time"):
+        subtractor.set_time(frame.time)
+    image: np.ndarray = frame.image
+    return image
+
+
 def rehearse(subtractor: Any, frames: Iterable[np.ndarray]) -> None:
     """Have a subtractor without frames learn the first ones, up to an error, which the run then meets again.
 

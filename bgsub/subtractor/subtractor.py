@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -43,6 +44,7 @@ logger = logging.getLogger("bgsub")
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
+_LONGEST_GAP = 1.0  # seconds that a standing object ages from one frame to the next
 _OTHER_SCENE = FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN
 
 
@@ -182,6 +184,8 @@ class BackgroundSubtractor(OpenCVNames):
     def clear(self) -> None:
         """Forget everything, including the format of the frames."""
         self._worker: dict[str, int] = {}  # the thread that is processing a frame; one dictionary call is atomic
+        self._time: float | None = None  # of the newest frame
+        self._next_time: float | None = None
         self._is_whole = True  # False while a frame changes the model, and after one that was interrupted
         self.format: FrameFormat | None = None
         self._scenes: SceneManager | None = None
@@ -297,6 +301,28 @@ class BackgroundSubtractor(OpenCVNames):
         finally:
             self._worker.clear()
 
+    def set_time(self, seconds: float | None) -> None:
+        """Set the time of the next frame, of a stream whose frames are not 1 / `fps` apart.
+
+        Standing objects age by these times; without them, frame by frame.
+
+        Raises
+        ------
+        ParameterError
+            If `seconds` is infinite or NaN.
+        """
+        if seconds is not None and not math.isfinite(seconds):
+            raise ParameterError(f"the time of a frame must be a finite number of seconds, got {seconds!r}")
+        self._next_time = seconds
+
+    def _elapsed(self) -> int:
+        """Return how many frames at `fps` have passed since the frame before."""
+        fps, before = self._parameters.fps, self._time
+        self._time, self._next_time = self._next_time, None
+        if before is None or self._time is None or self._time < before:
+            return 1
+        return min(round(self._time * fps) - round(before * fps), max(round(_LONGEST_GAP * fps), 1))
+
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn from the first frames of a video that will be processed from its beginning afterwards.
 
@@ -333,6 +359,7 @@ class BackgroundSubtractor(OpenCVNames):
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
         finally:
+            self._time = self._next_time = None
             is_known = self._scenes is not None and self._scenes.rewind()
             if not is_known:
                 self.clear()
@@ -407,9 +434,10 @@ class BackgroundSubtractor(OpenCVNames):
     def _learn(self, result: FrameResult, rate: float) -> None:
         """Learn from the newest frame at a checked rate."""
         assert self._scenes is not None
+        elapsed = self._elapsed()
         if rate != 0:
             self._is_whole = False
-            self._scenes.model.learn(result, None if rate < 0 or rate == 1 else rate)
+            self._scenes.model.learn(result, None if rate < 0 or rate == 1 else rate, elapsed)
             self._is_whole = True
 
     def getBackgroundImage(self, backgroundImage: Any = None) -> np.ndarray | None:
@@ -489,8 +517,10 @@ class BackgroundSubtractor(OpenCVNames):
         if self.format is None or self._scenes is None or background is None:  # no successful frame yet
             return header, {}
         header["format"] = self.format.as_dict()
-        reduction = {} if self._reduction is None else {"reduction": self._reduction.state()}
-        return header, {"scenes": self._scenes.state(), "background": copied(background), **reduction}
+        more: State = {} if self._reduction is None else {"reduction": self._reduction.state()}
+        if self._time is not None:
+            more["time"] = np.array([self._time])
+        return header, {"scenes": self._scenes.state(), "background": copied(background), **more}
 
     @classmethod
     def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:
@@ -515,4 +545,5 @@ class BackgroundSubtractor(OpenCVNames):
         if subtractor._reduction is not None:
             subtractor._reduction.set_state(part_of(state, "reduction"))
         subtractor._background = background
+        subtractor._time = float(array_of(state, "time", (1,), "float64")[0]) if "time" in state else None
         return subtractor

@@ -246,12 +246,3 @@ def test_parameters_from_a_file_apply_to_new_models(cli, day, place):
     (place / "bgsub.toml").write_text("rank = 4")
     answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
     assert "keeps its rank = 2; bgsub.toml: 'rank' is ignored\n" in answer.err
-
-
-def test_other_frame_rate_than_that_of_the_model(cli, day, place):
-    day(*QUICK, "--fps", 10, "--every", 2).clean()
-    for words in (["--fps", 10, "--every", 2], ["--fps", 5], []):
-        cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
-    answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--fps", 25).ok()
-    message = "times of the method keep its 5 frames per second; --fps 25 applies to times and outputs only"
-    assert answer.err == f"bgsub: the model m.npz: {message}\n"

@@ -57,7 +57,7 @@ def test_an_object_that_leaves_is_found_from_the_first_frame_on(tmp_path, kind):
     frames = make_video()
     sources = {
         "array": lambda: ArraySource(frames),
-        "video": lambda: write_video(tmp_path / "a.avi", frames),
+        "video": lambda: write_video(tmp_path / "a.avi", frames, fps=PARAMETERS["fps"]),
         "images": lambda: write_images(tmp_path / "a", frames),
         "part": lambda: bgsub.open_source(np.concatenate([frames[:7], frames]), start=7),
     }
@@ -121,7 +121,8 @@ def test_at_most_500_frames_are_learned(monkeypatch):
 @needs_pipes
 def test_a_pipe_and_a_used_model_are_causal(tmp_path):
     frames, writers = make_video(), Writers(tmp_path)
-    np.testing.assert_array_equal(masks_of(writers(streamed(frames))), online_masks(frames))
+    pipe = bgsub.open_source(writers(streamed(frames)), fps=PARAMETERS["fps"])
+    np.testing.assert_array_equal(masks_of(pipe), online_masks(frames))
     writers.join()
     used, other = make(), make()
     for subtractor in (used, other):
