@@ -11,13 +11,7 @@ The camera, a process of its own, writes number and time into each picture; its 
 there. The exit code is 1 if pictures got old, memory grew, or the stream did not come back each time.
 """
 
-# ruff: noqa: E402
-
 from __future__ import annotations
-
-from bgsub.numerics.memory import limit_heaps
-
-limit_heaps()  # as `bgsub live` does, before NumPy is imported
 
 import ctypes
 import gc

@@ -26,7 +26,6 @@ from bgsub.cli.setup import as_toml
 from bgsub.errors import ParameterError, SinkError, printable
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult
-from bgsub.numerics.memory import limit_heaps
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sources.camera_address import file_name, without_password
 
@@ -116,7 +115,6 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, r reset the model,
     f freeze it.
     """
-    limit_heaps()
     cameras = cameras or ("0",)
     jobs = [_job(source, folder, options) for source, folder in zip(cameras, _folders(cameras), strict=True)]
     _check(cameras, options)

@@ -12,7 +12,6 @@ from bgsub.errors import ParameterError
 
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESS = Path("/proc/self")
-_M_ARENA_MAX, _HEAPS = -8, 2  # a parameter of mallopt in glibc, and its value
 
 _share: int | None = None  # bytes of this process, one of several
 
@@ -37,12 +36,6 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
             f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; "
             f"reduce memory with {remedy}{'' if _share is None else ' or fewer workers'}"
         )
-
-
-def limit_heaps() -> None:
-    """Have the C library keep few heaps, before threads and arrays are made; else fragments of long runs add up."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def release_unused() -> None:
