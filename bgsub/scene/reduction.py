@@ -17,7 +17,7 @@ from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
 from bgsub.separation import BACKGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
-_STRIPS = 32  # of the detail; one is renewed per frame
+_STRIPS, _EVERY = 32, 4  # of the detail; one is renewed every so many frames
 _MARGIN = 3  # pixels: distance of the detail from foreground
 _SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
 
@@ -91,9 +91,10 @@ class Reduction:
             np.copyto(self._detail, full)
             self._strip = 0
             return
-        self._strip = (self._strip + 1) % _STRIPS
-        first, last = self._strip * height // _STRIPS, (self._strip + 1) * height // _STRIPS
-        if first < last:
+        self._strip = (self._strip + 1) % (_STRIPS * _EVERY)
+        number = self._strip // _EVERY
+        first, last = number * height // _STRIPS, (number + 1) * height // _STRIPS
+        if self._strip % _EVERY == 0 and first < last:
             top = max(first - _MARGIN, 0)
             near = cv2.dilate(mask[top : last + _MARGIN], _SQUARE)[first - top : last - top]
             cv2.copyTo(full[first:last], (near == 0).view(np.uint8), self._detail[first:last])
@@ -129,7 +130,7 @@ class Reduction:
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self._detail[...] = array_of(state, "detail", self._detail.shape, self._detail.dtype.name)
-        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_STRIPS + 1) - 1
+        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_STRIPS * _EVERY + 1) - 1
 
 
 def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:

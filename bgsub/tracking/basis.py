@@ -20,6 +20,7 @@ from bgsub.tracking import _kernels
 WHOLE = 1 << 60  # entries of a block that is larger than any vector
 DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding explains
 _COLUMNS = 2048  # of one product, so that it stays in the cache, and the BLAS on one thread
+_DOT = 8192  # entries of one inner product, for the same reasons
 _SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
 
 
@@ -217,10 +218,12 @@ class Basis:
 def gram_of(rows: np.ndarray) -> np.ndarray:
     """Return the Gram matrix of rows, (k, m) float32, as (k, k) float64.  O(m k^2)."""
     total = np.zeros((len(rows), len(rows)))
-    for first in range(0, rows.shape[1], _COLUMNS):
-        part = rows[:, first : first + _COLUMNS]
-        total += part @ part.T
-    return total
+    for first in range(0, rows.shape[1], _DOT):
+        part = rows[:, first : first + _DOT]
+        for i in range(len(rows)):
+            for j in range(i + 1):
+                total[i, j] += np.dot(part[i], part[j])  # for few rows faster than a matrix product
+    return total + np.tril(total, -1).T
 
 
 def _aligned_rows(rows: int, m: int) -> np.ndarray:
