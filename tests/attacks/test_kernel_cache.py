@@ -17,7 +17,7 @@ import subprocess
 import numpy as np
 from bgsub.scene import _segment_kernels, kernel_warmup
 kernel_warmup.stages = lambda frames: [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"],
-    ["scene._frame_kernels.confirm: u1_1, u1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
+    ["scene._frame_kernels.clear: u1_1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
 started = []
 
 class Counted(subprocess.Popen):
