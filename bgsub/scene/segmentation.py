@@ -46,6 +46,7 @@ _BELIEF = 0.6  # share of matching candidates above which those that match a sam
 _AROUND = 0.1  # side of the square in which matching candidates are outvoted, share of the shorter side
 _FILLED = np.float32(0.3)  # share of that square that other candidates must fill
 _FULL = 255  # value of a share of one
+_LEVELS = 255  # of byte frames, whose background is rounded
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
 _MOST_SIDE = 31  # of the majority
@@ -196,7 +197,11 @@ class Segmenter:
     def set_exposure(self, exposure: float) -> None:
         """Set the factor of the threshold in a dark scene, in (0, 1]: dark objects differ less from the background."""
         threshold, factor = self._given
-        self.exposure, self.limits = exposure, (np.float32(exposure * threshold), np.float32(factor))
+        threshold *= exposure
+        levels = threshold * _LEVELS
+        if len(self._lanes) == 1 and levels > 1:
+            threshold = (math.ceil(levels) - 0.5) / _LEVELS  # where the limit of byte frames lies, for all types
+        self.exposure, self.limits = exposure, (np.float32(threshold), np.float32(factor))
         self._match = MatchLimits(self.noise.sigma, self._scale, *self.limits, np.float32(exposure), self._lanes)
 
     def state(self) -> State:
