@@ -29,7 +29,7 @@ _EVERY = 4  # rows per row of the outline
 _DEPTH = 4  # depth of the outline in pixels
 _LIT = np.float32(0.6)  # factor of lit outline
 _MEMORY, _MOST = 1500.0, 0.9  # largest outline kept, in frame sides; largest share forgotten in one frame
-_NEVER = 0.65  # relative lit share below which a side is never lit
+_NEVER = 0.5  # relative lit share below which a side is never lit
 STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # sides: right, clockwise
 
 
