@@ -17,16 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.scene import _registration_kernels
 
 _CELLS = 16  # the points are spread over a grid of this many cells along the longer side
 _PER_CELL = 8
 _LINES = 20  # most lines of a cell that are searched for points
-_TURNS = 8  # references after which all cells have been searched again
 _FLAT = 1e-6  # smallest squared gradient of a point
-_FADED = 0.5  # remaining share of the squared gradients below which all points are chosen again
 _COARSE = (80, 30)
 _ITERATIONS = (20, 12)  # coarse, fine
 _STILL = 0.4  # pixels: smaller movements are ignored
@@ -42,7 +39,6 @@ _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _FAINTEST = 0.25  # smallest gain
 _FEWEST = 24  # smallest number of points
-_SOBEL = np.array([[-1, 0, 1, -2, 0, 2, -1, 0, 1], [-1, -2, -1, 0, 0, 0, 1, 2, 1]], np.float32) / 8
 _AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
 
 
@@ -67,100 +63,66 @@ class Movement(NamedTuple):
 class _Scale:
     """Points of a reference at one resolution, of pictures (h, w, c)."""
 
+    # the strongest gradients of every cell; their squares (rows, cells, 8), and x and y from the centre, gradients,
+    # their turn, minus the value, -1 (7, rows, cells, 8)
+
     def __init__(self, shape: tuple[int, int, int]) -> None:
         h, w, _ = shape
         self._shape = shape
         self._side = max(math.ceil(max(h, w) / _CELLS), 4)
-        self._best = np.zeros((h // self._side, w // self._side, _PER_CELL), np.int64)
-        self._strength = np.zeros(self._best.shape, np.float32)
+        self.rows, cells = h // self._side, w // self._side
+        self.row_size = self._side * w
+        self._strength = np.zeros((self.rows, cells, _PER_CELL), np.float32)
+        self._points = np.zeros((7, *self._strength.shape), np.float32)
         self._solver = np.empty((5, 5)), np.empty(5)
         self._unit = max(math.hypot((w - 1) / 2, (h - 1) / 2), 1.0)
-        self._next = 0  # row of cells that is looked through next
         self.count = 0
 
     def state(self) -> State:
-        """Return the points and their values in the reference, copied; nothing before the first `take`."""
-        if not self.count:
-            return {}
-        best, strength, rows = self._best.copy(), self._strength.copy(), self._all[1].copy()
-        return {"best": best, "strength": strength, "rows": rows, "next": np.array([float(self._next)])}
+        """Return the points, copied; nothing before the first `take`."""
+        return {"strength": self._strength.copy(), "points": self._points.copy()} if self.count else {}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
-        if not state:
-            return
-        best = array_of(state, "best", self._best.shape, "int64")
-        strength = array_of(state, "strength", self._strength.shape, "float32")
+        if state:
+            self._strength = array_of(state, "strength", self._strength.shape, "float32")
+            self._points = array_of(state, "points", self._points.shape, "float32")
+            self._select()
+
+    def take(self, image: np.ndarray, scale: float, first: int = 0, count: int | None = None) -> None:
+        """Choose and read the points of `count` rows of cells from `first` on; all if None."""
         h, w, _ = self._shape
-        rows, columns = np.divmod(best[strength > _FLAT], w)
-        if not ((rows > 0) & (rows < h - 1) & (columns > 0) & (columns < w - 1)).all():
-            raise ParameterError("saved registration points are outside of the frame or on its border")
-        self._best, self._strength = best, strength
-        self._next = int(numbers_of(state, "next", 1)[0]) % max(len(best), 1)
-        places = self._places()
-        self._set_points(places, self._coordinates(places), array_of(state, "rows", (5, len(places)), "float32"))
-
-    def take(self, image: np.ndarray, scale: float) -> None:
-        """Read the reference: all cells at first, some cells in turn later."""
-        cells = len(self._best)
-        if not self._best.size:
+        side, cells = self._side, self._strength.shape[1]
+        last = self.rows if count is None else min(first + count, self.rows)
+        if not (last > first and cells):
             return
-        if self.count == 0:
-            self._choose(image, scale, 0, cells)
-        else:
-            last = min(self._next + math.ceil(cells / _TURNS), cells)
-            self._choose(image, scale, self._next, last)
-            self._next = last % cells
-        if self._look(image, scale) < _FADED * float(self._strength[self._strength > _FLAT].sum()):
-            self._choose(image, scale, 0, cells)
-            self._look(image, scale)
-
-    def _choose(self, image: np.ndarray, scale: float, first: int, last: int) -> None:
-        """Choose the points in the rows of cells from `first` to `last`."""
-        w = self._shape[1]
-        side, cells = self._side, self._best.shape[1]
         top = max(first * side - 1, 0)
-        grey = _grey(image[top : last * side + 1].astype(np.float32)) * np.float32(scale / 8)
-        gx, gy = (cv2.Sobel(grey, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+        grey = _grey(image[top : last * side + 1].astype(np.float32)) * np.float32(scale)
+        gx, gy = (cv2.Sobel(grey, cv2.CV_32F, *order, scale=1 / 8) for order in ((1, 0), (0, 1)))
         squares = np.full(grey.shape, np.float32(-1))
         squares[1:-1, 1:-1] = (gx * gx + gy * gy)[1:-1, 1:-1]
-
-        def by_cell(values: np.ndarray) -> np.ndarray:  # (rows, cells, n)
-            lines = values[first * side - top : last * side - top, : cells * side].reshape(-1, side, cells, side)
-            return lines[:, :: max(side // _LINES, 1)].transpose(0, 2, 1, 3).reshape(last - first, cells, -1)
-
-        strength = by_cell(squares)
+        lines = squares[first * side - top : last * side - top, : cells * side].reshape(-1, side, cells, side)
+        each = max(side // _LINES, 1)
+        strength = lines[:, ::each].transpose(0, 2, 1, 3).reshape(last - first, cells, -1)
         best = np.argpartition(-strength, _PER_CELL - 1)[:, :, :_PER_CELL]
         self._strength[first:last] = np.take_along_axis(strength, best, 2)
-        places = np.arange(top * w, top * w + grey.size).reshape(grey.shape)
-        self._best[first:last] = np.take_along_axis(by_cell(places), best, 2)
+        line, column = np.divmod(best, side)
+        row = line * each + np.arange(first * side, last * side, side)[:, np.newaxis, np.newaxis]
+        column += np.arange(0, cells * side, side)[:, np.newaxis]
+        places = (row - top) * w + column
+        points = self._points[:, first:last]
+        points[0], points[1] = column - (w - 1) / 2, row - (h - 1) / 2
+        points[2], points[3] = gx.take(places), gy.take(places)
+        points[4] = (points[3] * points[0] - points[2] * points[1]) / np.float32(self._unit)
+        points[5], points[6] = -grey.take(places), -1
+        self._select()
 
-    def _look(self, image: np.ndarray, scale: float) -> float:
-        """Read values and gradients at the points; return the sum of the squared gradients."""
-        places, (_, w, channels) = self._places(), self._shape
-        points = self._coordinates(places)
-        around = places[:, np.newaxis] + np.add.outer([-w, 0, w], [-1, 0, 1]).ravel()
-        colours = np.take(image.reshape(-1, channels), around, axis=0).astype(np.float32)
-        grey = colours @ np.full(channels, scale / channels, np.float32)
-        gx, gy = _SOBEL @ grey.T
-        turn = (gy * points[0] - gx * points[1]) / np.float32(self._unit)
-        self._set_points(places, points, np.stack([gx, gy, turn, -grey[:, 4], np.full_like(gx, -1)]))
-        return float(gx @ gx + gy @ gy)
-
-    def _places(self) -> np.ndarray:
-        """Return the chosen points, (n,) int64, as indices of pixels."""
-        return self._best[self._strength > _FLAT]
-
-    def _coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return x and y of the points from the centre, (2, n) float32."""
-        h, w, _ = self._shape
-        return np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
-
-    def _set_points(self, places: np.ndarray, points: np.ndarray, rows: np.ndarray) -> None:
-        """Set the points and the rows of the reference: gradients, their turn, minus the value, -1."""
-        self.count = len(places)
-        self._all = points, rows
-        self._few = points[:, ::_PROBE].copy(), rows[:, ::_PROBE].copy()
+    def _select(self) -> None:
+        """Use the points that are not flat."""
+        points = self._points.reshape(7, -1).take(np.flatnonzero(self._strength > _FLAT), axis=1)
+        self.count = points.shape[1]
+        few = np.ascontiguousarray(points[:, ::_PROBE])
+        self._all, self._few = (points[:2], points[2:]), (few[:2], few[2:])
         self._work = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32), *self._solver
 
     def step(
@@ -216,27 +178,28 @@ class Registration:
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
         """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference.
 
-        `part`: of a later reference take one scale only, 0 is the finest, so that no frame takes long; return whether
-        it was the last.
+        `part`: only this part of a later reference, from 0 on, so that no frame takes long; return whether it was the
+        last.
         """
-        # points are searched in the first reference; later ones are read there, and few points are chosen again
         image = channelled(image)
         if image.shape != self._shape:
             self._begin(image.shape)
             part = None
-        if not part:
-            self._fine.take(image, scale)
-        if part != 0:
-            scales = [*zip(self._pyramid.shrink(image), self._coarse, strict=True)]
-            for level, coarse in scales if part is None else scales[part - 1 : part]:
-                coarse.take(level, scale)
-        return part is None or part >= len(self._coarse)
+        parts = self._parts if part is None else self._parts[part : part + 1]
+        levels = [image, *self._pyramid.shrink(image)] if any(i for i, *_ in parts) else [image]
+        for i, *rows in parts:
+            self._scales[i].take(levels[i], scale, *rows)
+        return part is None or part + 1 >= len(self._parts)
 
     def _begin(self, shape: tuple[int, int, int]) -> None:
         self._shape = shape
         self._pyramid = _Pyramid(shape)
-        self._fine = _Scale(shape)
-        self._coarse = [_Scale(level) for level in self._pyramid.shapes]
+        self._scales = [_Scale(level) for level in (shape, *self._pyramid.shapes)]
+        self._fine, *self._coarse = self._scales
+        self._parts: list[tuple[int, int, int]] = []  # scale, first row of cells, number of rows: about equally much
+        for i, level in enumerate(self._scales):
+            count = max(self._fine.row_size // level.row_size, 1)
+            self._parts += [(i, first, count) for first in range(0, level.rows, count)]
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; nothing before the first reference."""

@@ -6,7 +6,6 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
 from bgsub.scene.registration import Movement, Registration, _Pyramid, _Scale
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
@@ -43,6 +42,12 @@ def planted(h, w, c, seed, dtype="uint8"):
     return ((255 * image).astype(np.uint8), 1 / 255) if dtype == "uint8" else (image.astype(dtype), 1.0)
 
 
+def places_of(state, h, w):
+    """Indices of the pixels of the points."""
+    x, y = state["points"][:2]
+    return np.rint((y + (h - 1) / 2) * w + x + (w - 1) / 2).astype(int)
+
+
 @given(h=st.integers(8, 30), w=st.integers(8, 30), c=st.integers(1, 3), seed=st.integers(0, 99))
 @sizes
 def test_points_of_the_largest_gradients_are_chosen(h, w, c, seed):
@@ -55,7 +60,7 @@ def test_points_of_the_largest_gradients_are_chosen(h, w, c, seed):
     state, side = points.state(), 4
     for i, j in np.ndindex(h // side, w // side):
         best = np.sort(inner[i * side : (i + 1) * side, j * side : (j + 1) * side].ravel())[::-1][:8]
-        strength, places = state["strength"][i, j], state["best"][i, j]
+        strength, places = state["strength"][i, j], places_of(state, h, w)[i, j]
         np.testing.assert_allclose(np.sort(strength)[::-1], best, rtol=1e-4, atol=1e-7)
         np.testing.assert_allclose(inner.ravel()[places], strength, rtol=1e-4, atol=1e-7)
 
@@ -68,12 +73,12 @@ def test_values_and_slopes_at_the_points_equal_their_twin(dtype, h, w, c, seed):
     points = _Scale((h, w, c))
     points.take(image, scale)
     state = points.state()
-    places = state["best"][state["strength"] > 1e-6]
+    places = places_of(state, h, w)
     gx, gy = (array.ravel()[places] for array in reference.sobel(scale * image))
     y, x = places // w - (h - 1) / 2, places % w - (w - 1) / 2
     turn = (gy * x - gx * y) / np.hypot((w - 1) / 2, (h - 1) / 2)
-    expected = [gx, gy, turn, -(scale * image).mean(axis=2).ravel()[places], np.full(len(places), -1)]
-    np.testing.assert_allclose(state["rows"], expected, atol=1e-5)
+    expected = [gx, gy, turn, -(scale * image).mean(axis=2).ravel()[places], np.full(places.shape, -1)]
+    np.testing.assert_allclose(state["points"][2:], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
@@ -265,15 +270,18 @@ def test_background_shown_in_a_frame_is_shifted_and_the_frame_fills_the_rest(shi
     np.testing.assert_allclose(shown, expected, atol=1e-5)
 
 
-def test_saved_points_on_the_border_are_refused():
-    shape = (H, W, 1)
-    state = registered(1).state()
-    Registration().set_state(state, shape)
-    for y, x in [(0, 5), (H - 1, 5), (5, 0), (5, W - 1), (H, 5)]:
-        best, strength = state["fine"]["best"].copy(), state["fine"]["strength"]
-        best[strength == strength.max()] = y * W + x
-        with pytest.raises(ParameterError, match="on its border"):
-            Registration().set_state({**state, "fine": {**state["fine"], "best": best}}, shape)
+@pytest.mark.parametrize("c", [1, 3])
+def test_a_reference_in_parts_equals_one_at_once(c):
+    image, scale = planted(H, W, c, 0)
+    whole, parts = registered(c), registered(c)
+    whole.set_reference(image, scale)
+    count = 0
+    while not parts.set_reference(image, scale, count):
+        count += 1
+    assert count > 10
+    for name, arrays in whole.state().items():
+        if name != "usual":
+            np.testing.assert_allclose(parts.state()[name]["strength"], arrays["strength"], rtol=1e-5)
 
 
 def test_new_reference_is_used_at_once():
