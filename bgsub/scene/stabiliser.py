@@ -10,7 +10,7 @@ from bgsub._opencv import cv2
 from bgsub.numerics.state import State, numbers_of, part_of
 from bgsub.scene.registration import Movement, Registration
 
-_REFRESH = 50  # frames between two references
+_REFRESH = 150  # frames between two references
 
 
 class Stabiliser:

@@ -212,24 +212,27 @@ class StandingObjects:
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue
             odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
-            if edge_along(x[box], region) < min(odds, 1) * edge_along(background[box], region):
+            seen, known = edges_along((x[box], background[box]), region)
+            if seen < min(odds, 1) * known:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 
 
-def edge_along(image: np.ndarray, region: np.ndarray) -> float:
-    """Return the mean step of an image, (h, w, c), across the outline of a region, (h, w) of 0 and 1."""
+def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray) -> list[float]:
+    """Return the mean step of images, (h, w, c), across the outline of a region, (h, w) of 0 and 1."""
     ring = np.ones((3, 3), np.uint8)
-    outer = cv2.dilate(region, ring, iterations=2) - cv2.dilate(region, ring)
-    inner = region - cv2.erode(region, ring)
-    weights = [part.astype(np.float32) for part in (inner, outer)]
-    counts = [cv2.boxFilter(part, -1, (7, 7), normalize=False) for part in weights]
-    where = (inner != 0) & (counts[1] > 0)
-    if not where.any():
-        return 0.0
-    channels = np.atleast_3d(image).astype(np.float32, copy=False).transpose(2, 0, 1)
-    step = np.zeros(region.shape, np.float32)
-    for channel in channels:
-        sums = [cv2.boxFilter(channel * part, -1, (7, 7), normalize=False) for part in weights]
-        step += (sums[0] / np.maximum(counts[0], 1) - sums[1] / np.maximum(counts[1], 1)) ** 2
-    return float(np.mean(np.sqrt(step[where])))
+    grown = cv2.dilate(region, ring)
+    inner, outer = region - cv2.erode(region, ring), cv2.dilate(grown, ring) - grown
+    counts = [cv2.boxFilter(part, cv2.CV_32F, (7, 7), normalize=False) for part in (inner, outer)]
+    where = np.nonzero((inner != 0) & (counts[1] > 0))
+    if not where[0].size:
+        return [0.0 for _ in images]
+    steps = []
+    for image in images:
+        means = []
+        for part, count in zip((inner, outer), counts, strict=True):
+            seen = cv2.bitwise_and(image, image, mask=part)
+            total = cv2.boxFilter(seen, cv2.CV_32F, (7, 7), normalize=False)[where]
+            means.append(total.reshape(len(total), -1) / count[where][:, np.newaxis])
+        steps.append(float(np.linalg.norm(means[0] - means[1], axis=1).mean()))
+    return steps

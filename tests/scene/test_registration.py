@@ -299,3 +299,12 @@ def test_points_move_to_the_texture_of_a_new_reference():
     registration.set_reference(np.where(is_left, F(0.5), TEXTURES[1].seen(H, W)))
     moved = np.where(is_left, F(0.5), TEXTURES[1].seen(H, W, *FAR[1]))
     assert farthest(registration.estimate(moved), FAR[1]) < 0.2
+
+
+@pytest.mark.parametrize("factor", [-1, 10, 1e9])
+def test_saved_points_outside_of_the_frame_are_ignored(factor):
+    state = registered(1).state()
+    other = Registration()
+    other.set_state({**state, "fine": {**state["fine"], "points": state["fine"]["points"] * F(factor)}}, (H, W, 1))
+    movement = other.estimate(TEXTURES[1].seen(H, W))
+    assert movement is None or np.isfinite(movement).all()

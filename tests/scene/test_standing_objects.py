@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.standing_objects import StandingObjects, edge_along
+from bgsub.scene.standing_objects import StandingObjects, edges_along
 
 F = np.float32
 H, W, FPS = 40, 50, 10
@@ -190,10 +190,11 @@ def test_tiny_frames(shape):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_edge_along_is_the_step(channels):
+def test_edges_along_are_the_steps(channels):
     region = (mask_of(BOX) == 255).astype(np.uint8)
-    image = np.full((H, W, channels), 0.3, F)
-    assert edge_along(image, region) == pytest.approx(0, abs=1e-6)
-    image[BOX] = 0.5
-    assert edge_along(image, region) == pytest.approx(0.2 * np.sqrt(channels), rel=1e-4)
-    assert edge_along(image, np.ones((H, W), np.uint8)) == 0
+    flat = np.full((H, W, channels), 0.3, F)
+    stepped = flat.copy()
+    stepped[BOX] = 0.5
+    expected = [0, 0.2 * np.sqrt(channels)]
+    assert edges_along((flat, stepped), region) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert edges_along((flat, stepped), np.ones((H, W), np.uint8)) == [0, 0]
