@@ -40,7 +40,7 @@ from bgsub.video.sources import camera_connection
 from bgsub.video.sources.base import Frame, FrameSource
 
 OLD = 500  # ms, reached by one picture in a hundred
-GROWTH = 16  # MiB after the first tenth
+GROWTH = 16  # MiB from the second tenth of the time to the last, in medians, as single readings vary by 6
 STAMP = "0,0,100%,8"  # the region of the stamp
 FAST_WAIT = 0.05  # seconds before a camera is tried again
 FAST_MOTION = {"min_duration": 0.0, "max_gap": 0.0}
@@ -54,10 +54,10 @@ class Watch:
     def __init__(self, seconds: float, controls: Controls) -> None:
         self.ages: list[float] = []
         self.unread = 0
-        self.memory: list[float] = []  # in equal intervals, from the end of the first tenth on
+        self.memory: list[list[float]] = [[] for _ in range(10)]  # of each tenth of the time, 20 readings
         self._controls, self._seconds = controls, seconds
         self._warm_up = max(seconds / 10, min(10.0, seconds / 4))
-        self._start = self._reported = 0.0
+        self._start = self._reported = self._read = 0.0
 
     def __call__(self, source: FrameSource) -> nullcontext:
         """Follow a source."""
@@ -71,8 +71,9 @@ class Watch:
         if passed - self._reported > self._seconds / REPORTS:
             self._reported = passed
             print(f"{passed:6.0f} s, {self.source.reconnections} reconnections, {facts()}", flush=True)
-            if passed > self._warm_up:
-                self.memory.append(memory())
+        if passed - self._read > self._seconds / 200:
+            self._read = passed
+            self.memory[min(int(10 * passed / self._seconds), 9)].append(memory())
         if passed > self._warm_up:  # after compiling, and filling the model
             stamp = read_stamp(frame.image)
             if stamp is None:
@@ -186,14 +187,15 @@ def watch(address: str, seconds: float, cut_every: float, outputs: Path | None, 
             threading.Thread(target=browse, args=(session.server.address,), daemon=True).start()
         (outcome,) = session.run()
     summary = outcome.result.summary
-    ages, growth = np.array(watcher.ages), watcher.memory[-1] - watcher.memory[0]
+    tenths = [float(np.median(readings)) for readings in watcher.memory]
+    ages, growth = np.array(watcher.ages), tenths[-1] - tenths[1]
     median, late, latest = 1e3 * np.quantile(ages, [0.5, 0.99, 1.0])
     cuts, reconnections = int(summary.seconds / cut_every), watcher.source.reconnections
     print(f"{summary.seconds:.0f} s, {summary.frames} frames, {summary.frames_per_second:.1f} frames/s")
     print(f"latency: median {median:.0f} ms, 99 % {late:.0f} ms, largest {latest:.0f} ms over {len(ages)} frames")
     print(f"dropped: {summary.dropped}; cuts: about {cuts}; reconnections: {reconnections}")
     print(f"clips: {outcome.result.clips}; notifications: {outcome.result.notifications}")
-    print(f"memory: {watcher.memory[0]:.0f} MiB after the first tenth, {growth:+.0f} MiB since")
+    print(f"memory in MiB, medians of tenths of the time: {' '.join(f'{tenth:.0f}' for tenth in tenths)}")
     print(f"unreadable stamps: {watcher.unread}")
     return late < OLD and growth < GROWTH and reconnections >= cuts - 1 and not watcher.unread
 

@@ -72,7 +72,7 @@ class Access:
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return False
         origin = headers.get("Origin")
-        return origin is None or origin.partition("://")[2] == headers.get("Host", "")
+        return origin is None or ("Host" in headers and origin.partition("://")[2] == headers["Host"])
 
 
 class Connections:

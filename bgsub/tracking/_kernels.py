@@ -33,21 +33,24 @@ _NEARLY_ZERO = np.float32(1e-6)
 
 
 @part
+def influence_and_value_at(r, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Return ``psi(r)`` and ``h(r)`` of one residual."""
+    if len(kind) == LP:  # known at compile time
+        return lp_influence(r, mu, p), lp_value(r, mu, p)
+    if len(kind) == LOG:
+        return log_influence(r, mu, p), log_value(r, mu, p)
+    t = r / mu  # once for both
+    z = mu * arctan(t)
+    return z / (_ONE + t * t), _HALF * z * z
+
+
+@part
 def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
     """Write ``psi(r)`` into `e`, not `r` itself; return the sum of ``h(r)``; both (n,)."""
     total = _ZERO
     for i in range(r.size):
-        if len(kind) == LP:  # known at compile time
-            e[i] = lp_influence(r[i], mu, p)
-            total += lp_value(r[i], mu, p)
-        elif len(kind) == LOG:
-            e[i] = log_influence(r[i], mu, p)
-            total += log_value(r[i], mu, p)
-        else:
-            t = r[i] / mu  # once for both
-            z = mu * arctan(t)
-            e[i] = z / (_ONE + t * t)
-            total += _HALF * z * z
+        e[i], value = influence_and_value_at(r[i], kind, mu, p)
+        total += value
     return total
 
 

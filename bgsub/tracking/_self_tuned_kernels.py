@@ -10,13 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part
-from bgsub.numerics.surrogates import LOG, LP, arctan, log_influence, log_value, lp_influence, lp_value
-from bgsub.tracking._kernels import BLOCK, add_scaled, combine, difference, dot, normal_equations, solve_spd, trace
+from bgsub.tracking._kernels import (
+    BLOCK,
+    add_scaled,
+    combine,
+    difference,
+    dot,
+    influence_and_value_at,
+    normal_equations,
+    solve_spd,
+    trace,
+)
 from bgsub.tracking._step_kernels import solve_moment, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_HALF = np.float32(0.5)
 _TINY = np.float32(1e-12)
 _LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
@@ -43,20 +51,10 @@ def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-de
     """Write ``s psi(r / s)`` into `e`, not `r` itself; return the sum of ``s^2 h(r / s)``; s is `scale`, all (n,)."""
     total = _ZERO
     for i in range(r.size):
-        if len(kind) == LP:  # known at compile time
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * lp_influence(z, mu, p)
-            total += s * s * lp_value(z, mu, p)
-        elif len(kind) == LOG:
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * log_influence(z, mu, p)
-            total += s * s * log_value(z, mu, p)
-        else:
-            width = mu * scale[i]
-            t = r[i] / width  # once for both
-            z = width * arctan(t)
-            e[i] = z / (_ONE + t * t)
-            total += _HALF * z * z
+        s = scale[i]
+        influence, value = influence_and_value_at(r[i] / s, kind, mu, p)
+        e[i] = s * influence
+        total += s * s * value
     return total
 
 

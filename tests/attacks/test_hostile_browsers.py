@@ -223,6 +223,7 @@ INVALID = {
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
     "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
     "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
+    "command from a file without a host": COMMAND + b"Origin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
     "command from a file": COMMAND + b"Host: 127.0.0.1\r\nOrigin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
     "command of a link": COMMAND
     + b"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\nContent-Length: 16\r\n\r\n"
