@@ -134,7 +134,7 @@ def test_known_foreground_is_shown_and_not_learned():
         feed(subtractor, frames, 15)
         for _ in range(30):
             frame = next(frames)
-            frame[5:15, 5:15] += 8
+            frame[5:15, 5:15] += 7
             mask = subtractor.apply(frame, knownForegroundMask=use)
         results.append((mask, subtractor.getBackgroundImage()[5:15, 5:15].astype(float).mean()))
     assert (results[1][0][5:15, 5:15] == 255).all()

@@ -27,9 +27,11 @@ class MatchLimits(NamedTuple):
 
     sigma: np.ndarray  # (h, w) float32, noise scale
     scale: np.float32  # factor of frame and background to the unit range
-    threshold: np.float32  # largest joint distance of a match
-    factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds the threshold
-    exposure: np.float32  # factor of the limits of a dark scene, included in the threshold
+    threshold: np.float32  # largest joint distance of a match nearby; candidates exceed it
+    restless: np.float32  # largest joint distance of a match with a sample; restless pixels have a ``factor * sigma``
+    factor: np.float32  # above it
+    exposure: np.float32  # factor of the limits of a dark scene, included in both
+    is_coloured: bool  # whether the scene has colours
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
 
 
@@ -55,7 +57,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
     shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
     largest = limits.threshold / limits.scale
     limit = largest * largest
-    reach = np.int32(limits.threshold * limits.threshold * _UNIT * _UNIT)
+    reach = np.int32(limits.restless * limits.restless * _UNIT * _UNIT)
     unit = limits.scale * _UNIT
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         if filled[q] == 0:
@@ -73,7 +75,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
                 else:
                     found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
             belief = _BELIEF if found else memory.belief
-            if not found and limits.factor * sigma[pixel] > limits.threshold:
+            if not found and limits.factor * sigma[pixel] > limits.restless:
                 found = matches_sample(
                     colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
                 )
@@ -291,10 +293,10 @@ def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[n
         b = min(a + CHUNK, sigma.size)
         if scrambled(turn, np.uint64(a)) % np.uint64(every) != slot:
             continue
-        if not any_above(sigma[a:b], limits.factor, limits.threshold):
+        if not any_above(sigma[a:b], limits.factor, limits.restless):
             continue
         for p in range(a, b):
-            if limits.factor * sigma[p] <= limits.threshold:
+            if limits.factor * sigma[p] <= limits.restless:
                 continue
             i, j = p // w, p % w
             bits = scrambled(np.uint64(frame), np.uint64(p))

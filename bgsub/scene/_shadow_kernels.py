@@ -18,11 +18,9 @@ _TINY = np.float32(1e-4)
 # Smallest and largest factor; joint distance from the background times the factor, RMS error of the texture, if bright.
 _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
-_WEAK = np.float32(0.83), np.float32(1.15), np.float32(0.5)  # smallest, largest factor; error, in thresholds
+_WEAK = np.float32(0.75), np.float32(1.25), np.float32(1.0)  # smallest, largest factor; error, in thresholds
 _SIDE = 11  # pixels, side of the vote
 _OBJECT = np.float32(0.6)  # share of object nearby above which a dark pixel is object
-_SPREAD = np.float32(0.03)  # largest difference of the channels of a grey pixel, after video coding
-_STRAY, _SAMPLED = 0.01, 1000  # coloured share of a grey image; sampled pixels
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
 _BLACK = np.float32(0.01)  # share of full scale added to a background that may be black
 _EVERY = 4  # rows per row of the outline
@@ -71,20 +69,6 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 
 
 @part
-def has_colour(image, scale):  # type: ignore[no-untyped-def]
-    """Return whether more than a few of some thousand pixels of an image, (h, w, c), are not grey."""
-    h, w, channels = image.shape
-    if channels < 3:
-        return False
-    step, least, count = max(h * w // _SAMPLED, 1), _SPREAD / scale, 0
-    for i in range(0, h * w, step):
-        pixel = image[i // w, i % w]
-        one, two, three = np.float32(pixel[0]), np.float32(pixel[1]), np.float32(pixel[2])
-        count += max(one, two, three) - min(one, two, three) > least
-    return count > _STRAY * ((h * w - 1) // step + 1)
-
-
-@part
 def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
     """Classify the foreground as shaded background or not; return the number of shaded pixels.  O(c q).
 
@@ -92,11 +76,10 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
     shaded. `shaded`, of `dark` and `other`, is replaced.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
-    is_coloured = has_colour(l, scale)
-    darkest, faintest, colour, texture = _COLOURED if is_coloured else _GREY
+    darkest, faintest, colour, texture = _COLOURED if limits.is_coloured else _GREY
     colour *= limits.exposure
     texture *= limits.exposure
-    lightest, error = _WEAK[1] if is_coloured else faintest, _WEAK[2] * limits.threshold / scale
+    lightest, error = _WEAK[1] if limits.is_coloured else faintest, _WEAK[2] * limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)

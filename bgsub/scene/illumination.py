@@ -35,6 +35,8 @@ _SATURATED = 0.98  # of full scale
 _FALLS = 0.02  # largest fall of the tone from knot to knot
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
+_SPREAD = 0.03  # largest difference of the channels of a grey site, after video coding
+_STRAY = 0.01  # share of coloured sites in a grey picture
 _BRIGHT = 0.95  # quantile of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
@@ -144,6 +146,11 @@ class Illumination:
         values = picture.reshape(-1, self._shape[2])[self._index].sum(axis=1, dtype=np.float32)
         rank = round(_BRIGHT * (values.size - 1))
         return float(np.partition(values, rank)[rank]) / self._shape[2] * scale
+
+    def has_colour(self, picture: np.ndarray, scale: float) -> bool:
+        """Return whether more than a few sites of a picture, (h, w, c), are not grey; 1 is full scale."""
+        values = picture.reshape(-1, self._shape[2])[self._index].astype(np.float32)
+        return float(np.mean(np.ptp(values, axis=1) > _SPREAD / scale)) > _STRAY
 
     def explain(
         self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0

@@ -20,7 +20,7 @@ RECORDS = {
     Cost: "cost, f4, f4",
     Images: "P_1, P_1, f4_1, u1_1, u1_1, u1_1",
     CompareParams: "f4, lanes, f4, f4, f4, f4",
-    MatchLimits: "f4_2, f4, f4, f4, f4, lanes",
+    MatchLimits: "f4_2, f4, f4, f4, f4, f4, b1, lanes",
     Samples: "i1_3, u1_2, i8, f4, f4",
     LearnParams: "f4, f4, f4",
     Visit: "f4_2, f4_2, f4_1, i8, i8",

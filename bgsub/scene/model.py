@@ -130,9 +130,12 @@ class SceneModel:
         return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
 
     def _adapt(self, picture: np.ndarray) -> None:
-        """Adapt the threshold to the brightness of the scene."""
+        """Adapt the threshold to the brightness and the colours of the scene."""
         exposure = self.illumination.exposure(picture, self._scale) / _FULL_EXPOSURE
-        self.segmenter.set_exposure(min(max(exposure, _LEAST_EXPOSURE), 1.0))
+        self._set_scene(exposure, self.illumination.has_colour(picture, self._scale))
+
+    def _set_scene(self, exposure: float, is_coloured: bool) -> None:
+        self.segmenter.set_scene(min(max(exposure, _LEAST_EXPOSURE), 1.0), is_coloured)
         self.engine.set_limits(*self.segmenter.limits)
 
     def is_noisy(self, frame: np.ndarray) -> bool:
@@ -290,7 +293,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
-            "exposure": np.array([self.segmenter.exposure, float(self._smooth)]),
+            "scene": np.array([self.segmenter.exposure, self.segmenter.is_coloured, self._smooth], np.float64),
             **self._light_trigger.state(),
         }
         if self.start is not None:
@@ -303,10 +306,9 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        exposure, smooth = numbers_of(state, "exposure", 2)
+        exposure, is_coloured, smooth = numbers_of(state, "scene", 3)
         model = cls(frames, parameters, bool(smooth))
-        model.segmenter.set_exposure(min(max(exposure, _LEAST_EXPOSURE), 1.0))
-        model.engine.set_limits(*model.segmenter.limits)
+        model._set_scene(exposure, bool(is_coloured))
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))

@@ -46,6 +46,7 @@ _BELIEF = 0.6  # share of matching candidates above which those that match a sam
 _AROUND = 0.1  # side of the square in which matching candidates are outvoted, share of the shorter side
 _FILLED = np.float32(0.3)  # share of that square that other candidates must fill
 _FULL = 255  # value of a share of one
+_COLOURED = 0.8  # of the threshold in a scene with colours
 _LEVELS = 255  # of byte frames, whose background is rounded
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
@@ -180,13 +181,13 @@ class Segmenter:
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
         self._darkest = np.empty(shape, np.float32)
-        self.exposure = 1.0
+        self.exposure, self.is_coloured = 1.0, True
         self.tune(parameters or SegmenterParameters())
 
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self._given = parameters.threshold * self._joint, parameters.noise_factor
-        self.set_exposure(self.exposure)
+        self.set_scene(self.exposure, self.is_coloured)
         self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
@@ -194,15 +195,19 @@ class Segmenter:
             self._dark[:] = 0  # none are found from now on
         self._radius = parameters.neighbours
 
-    def set_exposure(self, exposure: float) -> None:
-        """Set the factor of the threshold in a dark scene, in (0, 1]: dark objects differ less from the background."""
+    def set_scene(self, exposure: float, is_coloured: bool) -> None:
+        """Set the factor of the threshold in a dark scene, in (0, 1], and whether the scene has colours."""
+        # dark objects differ less from the background; without colours, weak shadows cannot be told from objects
         threshold, factor = self._given
-        threshold *= exposure
+        restless = np.float32(exposure * threshold)
+        threshold *= exposure * (_COLOURED if is_coloured else 1)
         levels = threshold * _LEVELS
         if len(self._lanes) == 1 and levels > 1:
             threshold = (math.ceil(levels) - 0.5) / _LEVELS  # where the limit of byte frames lies, for all types
-        self.exposure, self.limits = exposure, (np.float32(threshold), np.float32(factor))
-        self._match = MatchLimits(self.noise.sigma, self._scale, *self.limits, np.float32(exposure), self._lanes)
+        self.exposure, self.is_coloured = exposure, is_coloured
+        self.limits = np.float32(threshold), np.float32(factor)
+        limits = self.limits[0], restless, self.limits[1], np.float32(exposure), is_coloured
+        self._match = MatchLimits(self.noise.sigma, self._scale, *limits, self._lanes)
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""

@@ -21,7 +21,8 @@ shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([
 
 
 def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3):
-    return MatchLimits(np.asarray(sigma, F), F(scale), F(threshold), F(factor), F(1), (0,) * channels)
+    limits = F(scale), F(threshold), F(threshold), F(factor), F(1)
+    return MatchLimits(np.asarray(sigma, F), *limits, True, (0,) * channels)
 
 
 def clear(memory_, over, x, background, memory):

@@ -11,6 +11,7 @@ from bgsub.scene import _shadow_kernels as kernels
 from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.frame_format import lanes_of
+from bgsub.scene.illumination import Illumination
 from bgsub.scene.segmentation import Segmenter
 
 F = np.float32
@@ -55,20 +56,20 @@ def assert_between(found, twin):
 @given(h=st.integers(1, 9), w=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @settings(max_examples=40, deadline=None)
 def test_classify_equals_its_twin(h, w, channels, seed):
-    rng, threshold, exposure = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2]
+    rng, threshold, exposure, coloured = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2], seed % 3 > 0
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     noise = rng.normal(0, rng.choice([0.01, 0.03]), l.shape)
     x = (l * rng.choice([0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1)) + noise).astype(F)
 
     def limits(scale):
-        return MatchLimits(np.ones((h, w), F), F(scale), F(threshold), F(4), F(exposure), lanes_of(x))
+        numbers = F(scale), F(threshold), F(threshold), F(4), F(exposure)
+        return MatchLimits(np.ones((h, w), F), *numbers, coloured, lanes_of(x))
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)
     filled = reference.filled(mask)
     assert kernels.classify(x, l, limits(1), mask, filled, dark, other, shaded) == dark.sum()
     np.testing.assert_array_equal(shaded, filled)
-    coloured = kernels.has_colour(l, F(1))
     darkest, faintest, colour, texture = map(float, kernels._COLOURED if coloured else kernels._GREY)
     colour, texture = exposure * colour, exposure * texture
     weak = kernels._WEAK[1] if coloured else faintest, kernels._WEAK[2] * threshold
@@ -105,6 +106,7 @@ def test_clear_outvoted_equals_its_twin(h, w, seed):
 def find_shadows(x, l, mask, side=None):
     """Return where the foreground is a shadow, (h, w) bool."""
     segmenter = Segmenter(mask.shape, channels=x.shape[2])
+    segmenter.set_scene(1.0, Illumination(l.shape, 0.08).has_colour(l, 1.0))
     limits = segmenter._match
     mask = mask, reference.filled(mask)
     segmenter._find_shadows(x, l, limits, mask, False)
@@ -136,7 +138,7 @@ def test_a_textured_object_in_a_dark_scene_is_no_shadow():
     segmenter, mask = Segmenter((24, 24)), np.full((24, 24), 255, np.uint8)
     found = []
     for exposure in (1.0, 0.25):
-        segmenter.set_exposure(exposure)
+        segmenter.set_scene(exposure, True)
         segmenter._find_shadows(x, l, segmenter._match, (mask, reference.filled(mask)), False)
         found.append(np.mean(segmenter._dark != 0))
     assert found[0] > 0.5
@@ -148,7 +150,8 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     image = np.repeat(np.random.default_rng(0).integers(20, 200, (90, 120, 1)), 3, axis=2)
 
     def answer(picture):
-        return kernels.has_colour((picture / (255 * scale)).astype(np.uint8 if scale < 1 else F), F(scale))
+        seen = (picture / (255 * scale)).astype(np.uint8 if scale < 1 else F)
+        return Illumination(picture.shape, 0.08).has_colour(seen, scale)
 
     assert not answer(image)
     assert not answer(image[..., :1])
