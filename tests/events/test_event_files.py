@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import dataclass, field
 from unittest.mock import Mock
 
 import numpy as np
@@ -125,9 +124,7 @@ def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
     rows = table(tmp_path / "csv" / "events.csv")
     assert [json.loads(line)["id"] for line in lines] == [int(row["id"]) for row in rows]
-    states = [sink.checkpoint()["feed"] for sink in sinks]
-    assert states[0]
-    assert states[1] == {}
+    assert [bool(sink.checkpoint()["feed"]) for sink in sinks] == [True, False]
 
 
 # -- in a pipeline ----------------------------------------------------------------------------------------------------
@@ -151,8 +148,7 @@ def test_runs_with_a_region(tmp_path, source):
     sinks = create_event_sinks(EVENT_FORMATS, source, make_feed(source, regions=regions), tmp_path.joinpath)
     assert Pipeline(source, RegionSubtractor(Threshold(), regions), sinks).run().frames == 40
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "objects", "summary.html"])
-    rows = table(tmp_path / "events.csv")
-    assert rows
+    assert (rows := table(tmp_path / "events.csv"))
     assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
 
 
@@ -171,9 +167,8 @@ def test_resumed_outputs_are_identical(tmp_path, source):
 
     write(stream, *(straight := make("straight")))
     close(straight)
-    pictures = list((tmp_path / "straight" / "objects").iterdir())
-    assert len(pictures) > 1
-    assert len(contents("straight")) == len(stream) + 4 + len(pictures)
+    assert len(contents("straight")) == len(stream) + 4 + len(list((tmp_path / "straight" / "objects").iterdir()))
+    assert (tmp_path / "straight" / "objects" / "000002.jpg").exists()
     assert b'id="motion-2"' in (tmp_path / "straight" / "summary.html").read_bytes()
     for cut, beyond in ((0, 7), (21, 35), (55, 70)):
         name = f"torn{cut}"
@@ -189,25 +184,8 @@ def test_resumed_outputs_are_identical(tmp_path, source):
         assert contents(name) == contents("straight")
 
 
-@dataclass
-class Inner:
-    number: float
-    pair: tuple[int, str] = (1, "a")
-    many: tuple[str, ...] = ()
-
-
-@dataclass
-class Outer:
-    arrays: list[np.ndarray]
-    data: bytes
-    names: dict[int, Inner]
-    inner: Inner | None = None
-    derived: int = field(init=False, default=3)
-
-
 @pytest.mark.parametrize("shape", [[1_000_000_000, 1_000_000_000], [3, 6], [-3, 5]])
 def test_too_few_bits_are_an_error(shape):
-    state = dump(Outer([np.eye(3, 5) > 0], b"", {}))
-    state["arrays"][0]["shape"] = shape
+    state = dump(np.eye(3, 5) > 0) | {"shape": shape}
     with pytest.raises(ValueError, match="bits in 2 bytes"):
-        load(Outer, state)
+        load(np.ndarray, state)

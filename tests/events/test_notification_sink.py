@@ -4,6 +4,8 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from itertools import product
+from unittest.mock import Mock
 
 import cv2
 import numpy as np
@@ -47,22 +49,19 @@ def boxes_of(index, moving=range(100, 140)):
     return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
 
 
-def stream(count=250, fps=RATE, received=None, events=None, boxes=boxes_of):
+def stream(count=250, events=None, boxes=boxes_of):
     """Yield frames whose grey level is their index, and separations."""
     for index in range(count):
-        frame = frame_of(index, fps)
-        if received is not None:
-            frame = replace(frame, received=received + index / RATE)
         one = separated(mask_of(boxes(index)), (events or {}).get(index), (1.0, 2.0))
-        yield frame, replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
+        yield frame_of(index), replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
 
 
-def run(pairs, end="close", fps=RATE, regions=None, **options):
+def run(pairs, regions=None, **options):
     """Return the notifications of a stream, or of a function that returns it."""
     memory = Memory()
-    sink = NotificationSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
+    sink = NotificationSink(EventFeed(ObjectLinker(RATE, regions=regions)), [memory], source="gate", **options)
     write(pairs(memory) if callable(pairs) else pairs, sink)
-    getattr(sink, end)()
+    sink.close()
     assert sink.counts == DeliveryCounts(len(memory.notifications), 0, 0)
     return memory.notifications
 
@@ -131,13 +130,11 @@ def test_events_of_the_whole_frame_are_numbered_separately():
 
 
 def test_a_full_disk(tmp_path, monkeypatch, caplog):
-    def fail(path, _image):
-        raise SinkError(f"'{path}' cannot be written: No space left on device")
-
-    monkeypatch.setattr("bgsub.events.notifications.sink.write_image", fail)
+    write_image = Mock(side_effect=SinkError("cannot be written: No space left on device"))
+    monkeypatch.setattr("bgsub.events.notifications.sink.write_image", write_image)
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
-    (message,) = caplog.messages
-    assert message.startswith(f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written")
+    assert write_image.call_args[0][0] == tmp_path / "gate-snapshot-0001.jpg"
+    assert [message[:30] for message in caplog.messages] == ["no snapshot: cannot be written"]
 
 
 def test_resumed_runs():
@@ -224,10 +221,9 @@ def test_a_flood_loses_the_oldest(caplog):
     destination = Answering(AWAY)
     destination.open.clear()
     delivery = Delivery(destination, pause=0.001)
-    delivery.put(notification(0))
-    assert destination.came.wait(60)
-    for number in range(1, 1001):
+    for number in range(1001):
         delivery.put(notification(number))
+        assert destination.came.wait(60)
     destination.open.set()
     finish_all([delivery], 60)
     assert destination.got == [0, *range(1001 - 64, 1001)]
@@ -238,9 +234,8 @@ def test_a_flood_loses_the_oldest(caplog):
 def test_the_end_does_not_wait_for_hanging_servers(caplog):
     with receiving(always=HANG) as server:
         deliveries = [Delivery(WebhookNotifier(server.address)) for _ in range(3)]
-        for number in range(10):
-            for delivery in deliveries:
-                delivery.put(notification(number))
+        for number, delivery in product(range(10), deliveries):
+            delivery.put(notification(number))
         for _ in deliveries:
             server.notification()
         begin = time.monotonic()
