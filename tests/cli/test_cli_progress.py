@@ -19,17 +19,6 @@ TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 
 
 @pytest.fixture
-def terminal(monkeypatch):
-    """A function that makes standard error a terminal of 100 columns, or none."""
-
-    def make(there: bool = True) -> None:
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: there)
-        monkeypatch.setenv("COLUMNS", "100")
-
-    return make
-
-
-@pytest.fixture
 def words(folder, tmp_path):
     numbers = iter(range(99))
 
@@ -43,21 +32,22 @@ def lines_of(answer):
     return [line.strip() for line in answer.err.replace("\r", "\n").split("\n") if line.strip()]
 
 
-def test_lines_show_count_rate_and_time_left(monkeypatch):
-    now, lines = [100.0], []
-    monkeypatch.setattr(reporting, "working_time", lambda: now[0])
-    update = ProgressLines("video 'a'", 7500, 30.0, lines.append).update
+def test_lines_show_count_rate_without_compilation_and_time_left(monkeypatch):
+    now, waited, lines = [100.0], [0.0], []
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(compilation, "waited", lambda: waited[0])
+    shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
+    camera = ProgressLines("camera 0", None, 30.0, lines.append)
+    now[0], waited[0] = now[0] + 60, 60
     for _ in range(480):
         now[0] += 0.125
-        update()
+        shown.update()
     assert lines == [
         "video 'a': 240 of 7500 frames, 8 frames/s, 0:15:08 left",
         "video 'a': 480 of 7500 frames, 8 frames/s, 0:14:38 left",
     ]
-    camera = ProgressLines("camera 0", None, 30.0, lines.append)
-    now[0] += 40
-    camera.update(20)
-    assert lines[2:] == ["camera 0: 20 frames, 0.5 frames/s"]
+    camera.update(30)
+    assert lines[2:] == ["camera 0: 30 frames, 0.5 frames/s"]
 
 
 def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
@@ -70,9 +60,11 @@ def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
     cli(*words("--quiet")).clean()
 
 
-def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
+def test_kind_of_progress(cli, words, folder, monkeypatch):
     monkeypatch.setattr(reporting, "INTERVAL", 0.0)
-    terminal()
+    assert "0/30 [00:00<?" in cli(*words("--progress", "bar")).err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
     bar = cli(*words()).err
     assert "0/30 [00:00<?" in bar
     assert bar.endswith("\r")
@@ -84,8 +76,6 @@ def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
     (folder / "in000003.png").write_bytes(b"")
     lines = lines_of(cli(*words("--on-error", "skip")))
     assert f"bgsub: image '{folder / 'in000003.png'}' is empty; skipped" in lines
-    terminal(False)
-    assert "0/30 [00:00<?" in cli(*words("--progress", "bar")).err
 
 
 def test_log_file(cli, words, tmp_path, folder, monkeypatch):
@@ -153,16 +143,7 @@ def test_messages_above_a_bar_have_the_level_of_the_screen(capsys):
     assert "for the file" not in err
 
 
-def test_rates_exclude_compilation(monkeypatch):
-    now, waited, lines = [100.0], [0.0], []
-    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(compilation, "waited", lambda: waited[0])
-    shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
-    now[0], waited[0] = now[0] + 60, 40
-    shown.update(100)
-    now[0] += 20
-    shown.update(300)
-    assert lines == ["video 'a': 400 of 7500 frames, 10 frames/s, 0:11:50 left"]
+def test_the_rate_of_a_run_excludes_compilation():
     result = JobResult("a", False, Summary(120, 0, 0, 42.5, "end", waited=40.5), Statistics(), [])
     assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
     fields = result.as_dict()
