@@ -146,7 +146,6 @@ def test_wrong_values_in_a_file(cli, place, write, text, message):
         ("BGSUB_QUIET", "maybe", "BGSUB_QUIET: 'maybe' is not a valid boolean"),
         ("BGSUB_SAVE", "panle", "BGSUB_SAVE: an output must be one of mask, "),
         ("BGSUB_RANC", "1", "unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?\n"),
-        ("BGSUB_1234567890123", "1", "unknown variable 'BGSUB_1234567890123'\n"),
     ],
 )
 def test_wrong_variables(cli, place, monkeypatch, variable, value, message):
@@ -161,14 +160,8 @@ def test_config_prints_equivalent_toml(cli, settings, write):
         "[method]\nmu = 0.5"
     )
     answer = cli("config").clean()
-    lines = answer.out.splitlines()
-    for line in (
-        'save = ["mask", "panel"]  # bgsub.toml',
-        "absorb-after = inf  # bgsub.toml",
-        "rank = 5  # bgsub.toml",
-        'output = "a \\"b\\""  # bgsub.toml',
-    ):
-        assert line in lines
+    lines = ('save = ["mask", "panel"]', "absorb-after = inf", "rank = 5", 'output = "a \\"b\\""')
+    assert {f"{line}  # bgsub.toml" for line in lines} <= set(answer.out.splitlines())
     content = tomllib.loads(answer.out)
     assert set(content) == {"run", "track", "scan", "batch", "live", "evaluate", "bench"}
     assert (content["run"]["rank"], content["run"]["mu"], content["live"]["mu"]) == (5, 0.5, 0.5)
