@@ -14,7 +14,7 @@ import pytest
 from cli_inputs import names
 from planted_parts import make_matrix, make_pictures, relative_error
 from scipy.io import loadmat, savemat
-from video_fakes import read_video, write_images, write_video
+from video_fakes import content, read_video, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import reporting
@@ -40,7 +40,7 @@ def decompose(cli):
 
 
 def files(folder="out"):
-    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(content(Path(folder)))
 
 
 def test_array(decompose, place):

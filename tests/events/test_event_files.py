@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from event_scenes import RATE, busy, close, mask_of, pairs, together, walk, write
+from video_fakes import ThresholdSubtractor
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import AnnotatingSink, EventFeed, EventSink, MotionRules, ObjectLinker
@@ -14,7 +15,6 @@ from bgsub.events._state import dump, load
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.separation import Separation
 from bgsub.video import ImageSequenceSink
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
@@ -130,14 +130,6 @@ def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
 # -- in a pipeline ----------------------------------------------------------------------------------------------------
 
 
-class Threshold:
-    """Marks pixels above 127 as foreground."""
-
-    def process(self, image, learningRate=-1):
-        mask = np.where(image > 127, 255, 0).astype(np.uint8)
-        return Separation(image, mask, image * 0, image / np.float32(255), np.zeros(0), "tracking")
-
-
 @pytest.fixture
 def source():
     return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), fps=25)
@@ -146,7 +138,7 @@ def source():
 def test_runs_with_a_region(tmp_path, source):
     regions = Regions(["top=0,0,100%,50%"])
     sinks = create_event_sinks(EVENT_FORMATS, source, make_feed(source, regions=regions), tmp_path.joinpath)
-    assert Pipeline(source, RegionSubtractor(Threshold(), regions), sinks).run().frames == 40
+    assert Pipeline(source, RegionSubtractor(ThresholdSubtractor(), regions), sinks).run().frames == 40
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "objects", "summary.html"])
     assert (rows := table(tmp_path / "events.csv"))
     assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
