@@ -8,7 +8,9 @@ from cli_inputs import make_scene, names
 from video_fakes import write_images
 
 import bgsub
+from bgsub.cli import program
 from bgsub.cli.setting_sources import find_files, read_file, read_settings
+from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, SourceError
 
 FOUND = "bgsub: settings from bgsub.toml in this folder: "
@@ -46,6 +48,11 @@ def shown(cli, settings, write):
 
 def model_parameters():
     return bgsub.BackgroundSubtractor.load("m.npz").get_params()
+
+
+def test_which_commands_use_settings():
+    assert all(isinstance(command, Command) for command in program.commands.values())
+    assert [name for name, command in program.commands.items() if not command.takes_settings] == ["config"]
 
 
 def test_run_with_settings_from_a_file(cli, place, write):

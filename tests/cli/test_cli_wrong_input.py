@@ -57,6 +57,7 @@ def test_commands(cli, place, words, message):
     [
         ("--rank 0", "--rank must be an integer >= 1, got 0"),
         ("--rank 51", "rank must be at most start_frames, here 50, got 51"),
+        ("--forgetting 1", "--forgetting must be a number in (0, 1), got 1.0"),
         ("--forgetting nan", "--forgetting must be a number in (0, 1), got nan"),
         ("--min-area 500%", "--min-area must be a number in [0, 1], got 5.0"),
         ("--light dark", "--light must be true or false, got 'dark'"),
