@@ -29,17 +29,14 @@ def dataset(here):
     return here / "dataset"
 
 
-def test_table_and_files_of_a_tree(cli, dataset):
-    answer = cli("evaluate", dataset, *QUICK, "--against", "mog2", "--sheet", "o.html").clean()
-    rows = [line.split("  ")[0] for line in answer.out.splitlines()]
+def test_table_sheet_and_json_of_a_tree(cli, dataset):
+    words = ("evaluate", dataset, *QUICK, "--against", "mog2", "--fps", 10)
+    printed = cli(*words, "--sheet", "o.html").clean().out
+    rows = [line.split("  ")[0] for line in printed.splitlines()]
     assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
     assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
     assert rows[13].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
     assert "busy/one, bgsub" in Path("o.html").read_text()
-
-
-def test_json_replaces_the_table(cli, dataset):
-    words = ("evaluate", dataset, *QUICK, "--against", "mog2", "--fps", 10)
     content = json.loads(cli(*words, "--json").clean().out)
     parameters = content["parameters"]["bgsub"]
     assert set(parameters) == set(SUBTRACTOR)
@@ -51,7 +48,7 @@ def test_json_replaces_the_table(cli, dataset):
     (overall,) = (mean for mean in content["overall"] if mean["method"] == "bgsub")
     assert overall["f_measure"] == pytest.approx((ours[0]["f_measure"] + ours[1]["f_measure"]) / 2)
     assert overall["f_measure"] > 0.9
-    assert f" {overall['f_measure']:.4f} " in cli(*words).clean().out
+    assert f" {overall['f_measure']:.4f} " in printed
 
 
 def test_files_are_replaced_only_with_overwrite(cli, dataset):
@@ -100,13 +97,6 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
     cli("evaluate", "dataset").refused("folder dataset/calm/still/groundtruth does not exist")
 
 
-@pytest.fixture
-def sequence(tmp_path):
-    """Thirty frames with exact masks for the last fifteen, in the layout of changedetection.net."""
-    write_sequence(tmp_path / "square", make_scene(30, empty=12), "16 30")
-    return tmp_path / "square"
-
-
 @pytest.mark.slow
 def test_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.synthetic.scene", cache(scene))  # the room is drawn once for all
@@ -131,10 +121,11 @@ def test_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
     assert (result["frames"], result["recall"], result["f_measure"]) == (60, total.recall, total.f_measure)
 
 
-def test_scores_equal_those_of_python(cli, sequence):
+def test_scores_equal_those_of_python(cli, dataset):
+    sequence = dataset / "busy" / "one"
     answer = cli("evaluate", sequence, *QUICK, "--against", "knn,mog2,knn", "--json").clean()
     rows = json.loads(answer.out)["videos"]
-    assert [(row["video"], row["method"]) for row in rows] == [("square", name) for name in ("bgsub", "knn", "mog2")]
+    assert [(row["video"], row["method"]) for row in rows] == [("one", name) for name in ("bgsub", "knn", "mog2")]
     for row, method in zip(rows, (bgsub.BackgroundSubtractor(start_frames=10), "knn", "mog2"), strict=True):
         counts = evaluate_method(Sequence(sequence), method).confusion
         assert [row[name] for name in METRICS] == [getattr(counts, name) for name in METRICS]
@@ -143,8 +134,8 @@ def test_scores_equal_those_of_python(cli, sequence):
 
 
 @pytest.mark.parametrize("own", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_bench_prints_a_table(cli, sequence, own):
-    source = [sequence / "input", "--threads", cv2.getNumThreads()] if own else []
+def test_bench_prints_a_table(cli, dataset, own):
+    source = [dataset / "busy/one/input", "--threads", cv2.getNumThreads()] if own else []
     answer = cli("bench", *source, "--duration", 60, *QUICK).clean()
     head, *rows = answer.out.splitlines()
     assert " ".join(head.split()) == "method ms/frame p99 ms frames/s to MOG2 first ms longest ms"

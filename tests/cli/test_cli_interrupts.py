@@ -120,16 +120,9 @@ def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, numbe
     assert saved_frames(tmp_path) == 0
 
 
-@pytest.fixture
-def parts(here):
-    """``whole.mkv``, and the same frames in ``part-1.mkv`` and ``part-2.mkv``."""
-    frames = make_scene(30, empty=12)
+def test_files_in_a_row_equal_one_file(cli, here, frames):
     for name, part in (("whole", frames), ("part-1", frames[:17]), ("part-2", frames[17:])):
         write_video(here / f"{name}.mkv", part)
-    return here
-
-
-def test_files_in_a_row_equal_one_file(cli, parts):
     cli("run", "whole.mkv", "-o", "one", "--event-formats", "csv", *QUICK).clean()
     answer = cli("run", "part-1.mkv", "part-2.mkv", "-o", "two", "--event-formats", "csv", *QUICK).clean()
     assert answer.out.startswith("2 videos 'part-1.mkv' to 'part-2.mkv': 30 frames of 48x32; foreground ")
@@ -137,9 +130,6 @@ def test_files_in_a_row_equal_one_file(cli, parts):
     assert Path("two/events.csv").read_text() == Path("one/events.csv").read_text()
     cli("run", "part-?.mkv", "-o", "three", "--name", "{source}-{view}", *QUICK).clean()
     assert Path("three/part-mask.mkv").read_bytes() == Path("two/mask.mkv").read_bytes()
-
-
-def test_wrong_files_in_a_row(cli, parts):
     cli("run", "whole.mkv", "0", "-o", ".").refused("'0' does not exist: several sources are")
     words = ("-o", ".", "--name", "part-1", "--save", "mask.mkv", "--overwrite")
     cli("run", "whole.mkv", "part-1.mkv", *words).refused("is the input itself")

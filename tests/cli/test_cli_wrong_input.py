@@ -46,6 +46,7 @@ TAKEN = "'taken' is a file, not a folder"
         (["run", "--config", "x"], "No such option '--config'; put it before the command: bgsub --config;"),
         (["run", "--helpall"], "No such option '--helpall'; did you mean '--help-all'?;"),
         (["bench", "frames", "more"], "Got unexpected extra argument"),
+        (["track", "frames", "-o", "out", "--start", "60"], "nothing between frame 60 and the end"),
     ],
 )
 def test_commands(cli, place, words, message):
@@ -61,7 +62,6 @@ def test_commands(cli, place, words, message):
         ("--forgetting nan", "--forgetting must be a number in (0, 1), got nan"),
         ("--min-area 500%", "--min-area must be a number in [0, 1], got 5.0"),
         ("--light dark", "--light must be true or false, got 'dark'"),
-        ("--start 60", "nothing between frame 60 and the end"),
         ("--shadows of", "--shadows must be one of on, off, merged, or true or false, got 'of'; did you mean 'off'?"),
         ("--save mask --save panle", "--save: an output must be one of mask, background, "),
         ("--progress none", "Invalid value for '--progress': 'none' is not one of 'auto', 'bar', 'log'; see"),
