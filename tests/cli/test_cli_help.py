@@ -17,10 +17,9 @@ from bgsub.cli.settings import long_names
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
 LONG = [name for name, command in program.commands.items() if command.common]
 EXAMPLES = [example.command for command in program.commands.values() for example in command.examples]
-# These need a camera, a browser or other machines.
-ELSEWHERE = [line for line in EXAMPLES if line.startswith(("bgsub live", "bgsub regions")) or "--scheduler" in line]
-WITHOUT_FILES = [line for line in EXAMPLES if line.startswith(("echo", "bgsub warm-up"))]
-ON_FILES = [line for line in EXAMPLES if line not in (*ELSEWHERE, *WITHOUT_FILES)]
+# The others need a camera, a browser or other machines, or no files.
+OTHERS = ("bgsub live", "bgsub regions", "echo", "bgsub warm-up")
+ON_FILES = [line for line in EXAMPLES if not line.startswith(OTHERS) and "--scheduler" not in line]
 
 
 @pytest.fixture

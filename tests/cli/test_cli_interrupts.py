@@ -59,7 +59,6 @@ def test_ctrl_c_while_looking_ahead(cli, tmp_path, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "number"),
     [
-        (["run"], signal.SIGINT),
         (["track"], signal.SIGTERM),
         (["run", "--resume"], signal.SIGTERM),
         (["live", "--no-window", "--fast"], signal.SIGINT),

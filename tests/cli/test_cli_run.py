@@ -14,8 +14,6 @@ from bgsub.errors import DependencyError, SinkError
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS
 
-SHORT = "video shorter than the start phase, all masks are provisional"
-
 
 def expected_masks(frames, **parameters):
     subtractor = bgsub.BackgroundSubtractor(**parameters)
@@ -71,7 +69,8 @@ def test_grey_and_deep_images(cli, tmp_path, channels, dtype):
 def test_video_shorter_than_the_start_phase(cli, tmp_path, count, noun):
     write_images(tmp_path / "in", make_scene(count, empty=60))
     answer = cli("run", tmp_path / "in", "-o", tmp_path / "out", "--online").clean()
-    assert f": {noun} of 48x32; foreground 0.0 %; {f'{SHORT}; ' if count < 51 else ''}wrote" in answer.out
+    warning = "video shorter than the start phase, all masks are provisional; " if count < 51 else ""
+    assert f": {noun} of 48x32; foreground 0.0 %; {warning}wrote" in answer.out
     assert len(read_masks(tmp_path / "out" / "mask")) == count
 
 
@@ -174,9 +173,6 @@ def test_images_numbered_from_1(cli, tmp_path, pictures):
     check_numbers(tmp_path / "out", (f"bin{FIRST + 1:06d}.png", f"bin{COME + 1:06d}.png"))
 
 
-FOUND = "bgsub: settings from bgsub.toml in this folder: "
-
-
 @pytest.fixture
 def place(settings, folder):
     return settings
@@ -191,10 +187,6 @@ def day(cli):
         return cli("run", source, "-o", f"out{next(numbers)}", "--model", "m.npz", "--save-model", "m.npz", *words)
 
     return call
-
-
-def parameters(path="m.npz"):
-    return bgsub.BackgroundSubtractor.load(path).get_params()
 
 
 def test_same_command_starts_and_continues_a_model(day, place):
@@ -227,13 +219,13 @@ def test_model_of_a_damaged_source_and_of_other_frames(day, place):
 
 def test_parameters_from_a_file_apply_to_new_models(cli, day, place):
     (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
-    message = f"{FOUND}rank, start-frames\n"
+    message = "bgsub: settings from bgsub.toml in this folder: rank, start-frames\n"
     assert day().err == message
     assert day().err == message
     (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
     ignored = "bgsub: the model m.npz keeps its rank = 2; bgsub.toml: 'rank' in [method] is ignored\n"
     assert day().ok().err == message + ignored
-    assert parameters()["rank"] == 2
+    assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == 2
     (place / "bgsub.toml").write_text("rank = 4")
     answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
     assert "keeps its rank = 2; bgsub.toml: 'rank' is ignored\n" in answer.err
