@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from serving import serving
-from video_fakes import MjpegServer, write_images
+from video_fakes import write_images
 
 from bgsub._opencv import cv2
 
@@ -64,11 +61,3 @@ def names(folder: str | Path) -> list[str]:
 
 def read_masks(folder: Path) -> list[np.ndarray]:
     return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.iterdir())]
-
-
-@contextmanager
-def served(images) -> Iterator[MjpegServer]:
-    server = MjpegServer(np.empty(0))
-    server.images = images
-    with serving(server):
-        yield server

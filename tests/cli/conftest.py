@@ -8,10 +8,12 @@ import re
 import threading
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from batch_fakes import FakeWorkers
-from cli_inputs import Endless, make_scene, served
-from video_fakes import write_images, write_video
+from cli_inputs import Endless, make_scene
+from serving import serving
+from video_fakes import MjpegServer, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
@@ -107,11 +109,6 @@ def video(tmp_path, frames):
 
 
 @pytest.fixture
-def jpegs(frames):
-    return [cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames]
-
-
-@pytest.fixture
 def signal_after(monkeypatch):
     """A function that makes this process get a signal after that many frames of a run."""
 
@@ -130,19 +127,13 @@ def signal_after(monkeypatch):
 
 
 @pytest.fixture
-def mjpeg_server(jpegs):
-    """A network camera that sends thirty frames and closes the connection."""
-    with served(jpegs) as server:
-        yield server
-
-
-@pytest.fixture
-def endless_stream(jpegs):
+def endless_stream(frames):
     """A network camera that repeats the thirty frames."""
-    images = Endless(jpegs)
-    with served(images) as server:
+    server = MjpegServer(np.empty(0))
+    server.images = Endless([cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames])
+    with serving(server):
         yield server
-        images.ended.set()
+        server.images.ended.set()
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ import pytest
 from cli_inputs import names
 from planted_parts import make_matrix, make_pictures, relative_error
 from scipy.io import loadmat, savemat
-from video_fakes import read_video, write_images, write_video
+from video_fakes import content, read_video, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import reporting
+from bgsub.video import open_source
 
 command = sys.modules["bgsub.cli.decompose"]  # the package exports the command itself under this name
 X, LOW_RANK = make_matrix()
@@ -35,33 +36,17 @@ def place(here):
 @pytest.fixture
 def decompose(cli):
     """A function that decomposes an input into a folder and returns the summary."""
-
-    def call(source, *words, out="out"):
-        answer = cli("decompose", source, "-o", out, *words).clean()
-        return answer.out
-
-    return call
+    return lambda source, *words, out="out": cli("decompose", source, "-o", out, *words).clean().out
 
 
 def files(folder="out"):
-    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
-
-
-def refuse(answer, *words, code=2):
-    error = answer.err.splitlines()[-1]  # click begins a new line after Ctrl-C
-    assert error.startswith("bgsub: error: ")
-    assert all(word in error for word in words), error
-    assert (answer.code, answer.out) == (code, "")
-    assert not Path("out").exists()
+    return sorted(content(Path(folder)))
 
 
 def test_array(decompose, place):
     summary = decompose("x.npy", "--rank", 2)
-    assert re.fullmatch(
-        r"matrix 'x.npy': 40 samples of 60 values in \d+\.\d s; rank 2, outliers 10\.\d % \(beyond 0\.00\d+\); "
-        r"wrote out/low_rank.npy, out/sparse.npy\n",
-        summary,
-    )
+    assert summary.startswith("matrix 'x.npy': 40 samples of 60 values in ")
+    assert re.search(r" s; rank 2, outliers 10\.\d % \(beyond 0\.00\d+\); wrote out/low_rank.npy, out/spar", summary)
     low_rank, sparse = np.load("out/low_rank.npy"), np.load("out/sparse.npy")
     assert relative_error(low_rank, LOW_RANK) < 1e-3
     assert relative_error(sparse, X - LOW_RANK) < 2e-3
@@ -120,9 +105,8 @@ def test_video(decompose, place):
         expected = np.abs(255 * arrays[part])
         assert pictures.shape == frames.shape
         assert np.abs(pictures.mean(axis=(1, 2)) - expected.mean(axis=(1, 2))).max() < 6
-    capture = cv2.VideoCapture("out/sparse.mp4")
-    assert capture.get(cv2.CAP_PROP_FPS) == pytest.approx(10)
-    capture.release()
+    with open_source("out/sparse.mp4") as written:
+        assert written.fps == 10
     words = ("--start", 3, "--duration", 12, "--every", 2, "--scale", 0.5, "--gray")
     assert "6 frames of 18x14" in decompose("v.avi", *words, *SHORT, out="part")
     assert len(read_video(Path("part/low_rank.mp4"))) == 6
@@ -133,7 +117,7 @@ def test_results_are_replaced_only_with_overwrite(cli, decompose, place):
     for source, output in (("x.npy", "a/low_rank.npy"), ("frames", "b/low_rank")):
         decompose(source, *SHORT, out=output[0])
         before = files(output[0])
-        refuse(cli("decompose", source, "-o", output[0]), f"'{output}' exists already", "--overwrite")
+        cli("decompose", source, "-o", output[0]).refused(f"'{output}' exists already", "--overwrite")
         Path("frames/in000024.png").unlink(missing_ok=True)
         decompose(source, *SHORT, "--overwrite", out=output[0])
         assert files(output[0]) == [name for name in before if "000024" not in name]
@@ -196,15 +180,15 @@ WRONG = [
 
 def test_wrong_inputs(cli, place):
     write_images(place / "frames", make_pictures()[0][:4])
-    arrays = {"line": np.ones(9), "void": np.ones((0, 3)), "words": [["a", "b"]], "complex": np.ones((3, 3), complex)}
-    arrays |= {"cube": np.ones((2, 3, 4)), "gap": [[1.0, 2], [np.nan, np.nan], [3, 4]], "objects": [[None, 1]]}
-    for name, array in arrays.items():
+    arrays = {"line": np.ones(9), "words": [["a", "b"]], "objects": [[None, 1]], "cube": np.ones((2, 3, 4))}
+    for name, array in (arrays | {"gap": [[1.0, 2], [np.nan, np.nan], [3, 4]]}).items():
         np.save(f"{name}.npy", np.array(array), allow_pickle=True)
     np.savez("empty.npz")
     Path("new.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + struct.pack("<H", 0x0200) + b"IM" + b"x" * 400)
     for source, words, message in WRONG:
-        refuse(cli("decompose", source, "-o", "out", *words), message)
+        cli("decompose", source, "-o", "out", *words).refused(message)
     cli("decompose", "x.npy").refused("Missing option '-o' / '--output'", "; see bgsub decompose --help")
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -218,6 +202,7 @@ def test_interrupted_run_leaves_no_files(cli, place, monkeypatch, number):
 
     monkeypatch.setattr(command, "_watch", watch)
     before = names(place)
+    answer = cli("decompose", "x.npy", "-o", "out")
+    assert (answer.code, answer.out, names(place)) == (128 + number, "", before)
     by = "the user" if number == signal.SIGINT else "SIGTERM"
-    refuse(cli("decompose", "x.npy", "-o", "out"), f"stopped by {by}", code=128 + number)
-    assert names(place) == before
+    assert answer.err.splitlines()[-1] == f"bgsub: error: stopped by {by}"  # click begins a new line after Ctrl-C

@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-from itertools import pairwise
 from pathlib import Path
 
 import cv2
@@ -18,10 +17,9 @@ from bgsub.cli.settings import long_names
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
 LONG = [name for name, command in program.commands.items() if command.common]
 EXAMPLES = [example.command for command in program.commands.values() for example in command.examples]
-# These need a camera, a browser or other machines.
-ELSEWHERE = [line for line in EXAMPLES if line.startswith(("bgsub live", "bgsub regions")) or "--scheduler" in line]
-WITHOUT_FILES = [line for line in EXAMPLES if line.startswith(("echo", "bgsub warm-up"))]
-ON_FILES = [line for line in EXAMPLES if line not in (*ELSEWHERE, *WITHOUT_FILES)]
+# The others need a camera, a browser or other machines, or no files.
+OTHERS = ("bgsub live", "bgsub regions", "echo", "bgsub warm-up")
+ON_FILES = [line for line in EXAMPLES if not line.startswith(OTHERS) and "--scheduler" not in line]
 
 
 @pytest.fixture
@@ -56,10 +54,7 @@ def test_help_fits_the_terminal(shown, name):
         text = shown(name, flag, width)
         assert text.startswith(f"Usage: bgsub {name}")
         assert max(map(len, text.splitlines())) <= min(width, 100)
-        assert text.isascii()
         assert not [line for line in text.splitlines() if line.endswith("-")]  # no option is broken in two
-    examples = [example.command for example in program.commands[name].examples]
-    assert 0 < max(map(len, examples)) <= 78
 
 
 @COMMANDS
@@ -77,20 +72,12 @@ def test_help_all_shows_all_options_in_groups(shown, name):
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_help_shows_the_common_options_in_few_lines(shown, name):
+def test_help_shows_the_common_options(shown, name):
     command, text = program.commands[name], shown(name)
-    listed = [flag for rows in sections(text).values() for flag in flags(rows)]
-    wanted = {option.opts[0] for key, option in long_names(command).items() if key in command.common}
-    assert set(listed) == wanted
-    assert len(wanted) <= 15
-    everything = shown(name, "--help-all")
-    number = sum(len(flags(rows)) for rows in sections(everything).values())
+    listed = {flag for rows in sections(text).values() for flag in flags(rows)}
+    assert listed == {option.opts[0] for key, option in long_names(command).items() if key in command.common}
+    number = sum(len(flags(rows)) for rows in sections(shown(name, "--help-all")).values())
     assert f"All {number} options: bgsub {name} --help-all\n" in text
-    rows = [row for rows in sections(text).values() for row in rows]
-    starts = [number for number, row in enumerate(rows) if row.startswith("  -")]
-    lengths = [end - start for start, end in pairwise(starts)]
-    assert max(lengths, default=0) <= 6
-    assert sorted(lengths)[len(lengths) // 2] <= 3
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,8 +14,7 @@ from cli_inputs import QUICK, make_scene, names
 from video_fakes import read_video, write_images, write_video
 
 import bgsub
-from bgsub.errors import SourceError
-from bgsub.jobs.checkpoints import Checkpoint
+from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.interrupts import afterwards, terminations
 
 BY = {signal.SIGINT: "the user", signal.SIGTERM: "SIGTERM"}
@@ -59,7 +59,6 @@ def test_ctrl_c_while_looking_ahead(cli, tmp_path, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "number"),
     [
-        (["run"], signal.SIGINT),
         (["track"], signal.SIGTERM),
         (["run", "--resume"], signal.SIGTERM),
         (["live", "--no-window", "--fast"], signal.SIGINT),
@@ -86,35 +85,20 @@ def test_camera_is_ended_by_ctrl_c(cli, tmp_path, endless_stream, signal_after, 
 
 
 def test_ctrl_c_before_the_run(cli, folder, tmp_path, monkeypatch):
-    def interrupt(*_args, **_kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bgsub.video.sources.images.ImageSequenceSource.__init__", interrupt)
+    broken = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("bgsub.video.sources.images.ImageSequenceSource.__init__", broken)
     answer = cli("run", folder, "-o", tmp_path / "out")
-    assert answer.code == 130
-    assert answer.err == "\nbgsub: error: stopped by the user\n"  # the empty line ends the one with ^C
-
-
-def fail(number=None):
-    if number is not None:
-        signal.raise_signal(number)
-    raise OSError("the processes have ended")
+    # The empty line ends the one with ^C.
+    assert (answer.code, answer.err) == (130, "\nbgsub: error: stopped by the user\n")
 
 
 def test_signal_during_a_failure_wins():
-    with terminations(), pytest.raises(KeyboardInterrupt) as caught, afterwards():
-        fail(signal.SIGINT)
+    with terminations(), pytest.raises(KeyboardInterrupt) as caught, afterwards():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        raise OSError("the processes have ended")
     assert str(caught.value.__cause__) == "the processes have ended"
     with terminations(), pytest.raises(OSError, match="have ended"), afterwards():
-        fail()
-
-
-def saved_frames(output):
-    """The number of frames in the newest checkpoint; 0 while there is none."""
-    try:
-        return Checkpoint.read(output / ".resume" / "state").frames
-    except SourceError:
-        return 0
+        raise OSError("the processes have ended")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
@@ -126,8 +110,7 @@ def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, numbe
     assert answer.code == 128 + number
     assert "; stopped by " in answer.out
     assert "wrote" not in answer.out
-    saved = saved_frames(tmp_path)
-    assert 70 <= saved < 120
+    assert 70 <= (saved := saved_frames(tmp_path)) < 120
     assert f"stopped after {saved} frames" in answer.err
     assert f"the same command goes on after {saved} frames" in answer.err
     cli("run", *words, "--resume", "--rank", 2).refused("(--rank 3, now 2); --overwrite starts over")
@@ -136,16 +119,9 @@ def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, numbe
     assert saved_frames(tmp_path) == 0
 
 
-@pytest.fixture
-def parts(here):
-    """``whole.mkv``, and the same frames in ``part-1.mkv`` and ``part-2.mkv``."""
-    frames = make_scene(30, empty=12)
+def test_files_in_a_row_equal_one_file(cli, here, frames):
     for name, part in (("whole", frames), ("part-1", frames[:17]), ("part-2", frames[17:])):
         write_video(here / f"{name}.mkv", part)
-    return here
-
-
-def test_files_in_a_row_equal_one_file(cli, parts):
     cli("run", "whole.mkv", "-o", "one", "--event-formats", "csv", *QUICK).clean()
     answer = cli("run", "part-1.mkv", "part-2.mkv", "-o", "two", "--event-formats", "csv", *QUICK).clean()
     assert answer.out.startswith("2 videos 'part-1.mkv' to 'part-2.mkv': 30 frames of 48x32; foreground ")
@@ -153,13 +129,6 @@ def test_files_in_a_row_equal_one_file(cli, parts):
     assert Path("two/events.csv").read_text() == Path("one/events.csv").read_text()
     cli("run", "part-?.mkv", "-o", "three", "--name", "{source}-{view}", *QUICK).clean()
     assert Path("three/part-mask.mkv").read_bytes() == Path("two/mask.mkv").read_bytes()
-
-
-def test_wrong_files_in_a_row(cli, parts):
-    for sources, message in (
-        (("whole.mkv", "none.mkv"), "'none.mkv' does not exist: several sources are"),
-        (("whole.mkv", "0"), "'0' does not exist: several sources are"),
-        (("whole.mkv", "."), "'.' is no video file: several sources are"),
-        (("whole.mkv", "part-1.mkv", "--name", "part-1", "--save", "mask.mkv", "--overwrite"), "is the input itself"),
-    ):
-        cli("run", *sources, "-o", ".").refused(message)
+    cli("run", "whole.mkv", "0", "-o", ".").refused("'0' does not exist: several sources are")
+    words = ("-o", ".", "--name", "part-1", "--save", "mask.mkv", "--overwrite")
+    cli("run", "whole.mkv", "part-1.mkv", *words).refused("is the input itself")

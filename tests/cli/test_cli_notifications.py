@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shlex
 import sys
-import threading
 import time
 
 import pytest
-from cli_inputs import make_scene, served
 from receiver import HANG, receiving, unused_address
 
-from bgsub._opencv import cv2
-from bgsub.jobs.job import Statistics
-
 QUICK = ("--start-frames", 8, "--rank", 2)  # the few frames of a test have motion
-
-
-class Visit:
-    """Camera images: empty until `begun` is set, then a moving square, until `ended` is set."""
-
-    def __init__(self):
-        jpegs = [cv2.imencode(".jpg", frame)[1].tobytes() for frame in make_scene(200, empty=40)]
-        self.empty, self.moving = itertools.cycle(jpegs[:40]), itertools.cycle(jpegs[40:])
-        self.begun, self.ended = threading.Event(), threading.Event()
-
-    def __iter__(self):
-        while not self.ended.wait(0.005):
-            yield next(self.moving if self.begun.is_set() else self.empty)
 
 
 @pytest.fixture
 def short_end(monkeypatch):
     """Let the end of a run wait 0.2 s for deliveries."""
     monkeypatch.setattr("bgsub.events.notifications.sink.finish_all.__defaults__", (0.2,))
-
-
-@pytest.fixture
-def visited(monkeypatch):
-    """The address of a camera that shows motion after thirty frames of the run."""
-    images, plain = Visit(), Statistics.__call__
-
-    def count(self, frame, separation):
-        plain(self, frame, separation)
-        if self.frames == 30:
-            images.begun.set()
-
-    monkeypatch.setattr(Statistics, "__call__", count)
-    with served(images) as server:
-        yield server.address
-        images.ended.set()
 
 
 def appending(path):
@@ -90,11 +55,11 @@ def test_lost_notifications_are_counted(cli, video, tmp_path, short_end):
     assert answer.err.startswith(f"bgsub: webhook {address}: no answer: Connection refused; ")
 
 
-def test_hanging_destinations_do_not_delay_the_run(cli, visited, signal_after, short_end):
+def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_after, short_end):
     signal_after(200, 15)
     with receiving(always=HANG) as server:
         begin = time.monotonic()
-        words = ("live", visited, *QUICK, "--no-window", "--json")
+        words = ("live", endless_stream.address, *QUICK, "--no-window", "--json", "--min-event-length", 0)
         answer = cli(*words, "--webhook", server.address, "--on-event", "sleep 1000").ok()
         seconds = time.monotonic() - begin
     result = json.loads(answer.out)

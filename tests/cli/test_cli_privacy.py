@@ -17,17 +17,16 @@ from bgsub.video import VIEWS
 
 HIDDEN = "28%,0,40%,100%"  # columns 13 to 32 of 48; the square crosses them
 WALL = slice(13, 32)
-MAGENTA = (255, 0, 255)
 
 
-def secret_scene(kind: str, count: int = 40) -> np.ndarray:
+def secret_scene(kind: str) -> np.ndarray:
     """A scene whose hidden columns show one secret or another."""
-    frames = make_scene(count, empty=12)
-    rng = np.random.default_rng({"noise": 1, "other": 2}.get(kind, 3))
+    frames = make_scene(40, empty=12)
     if kind == "magenta":
-        frames[:, :, WALL] = MAGENTA
+        frames[:, :, WALL] = (255, 0, 255)
         frames[::2, 8:20, WALL] = (200, 0, 200)
     else:
+        rng = np.random.default_rng({"noise": 1, "other": 2}[kind])
         frames[:, :, WALL] = rng.integers(0, 256, frames[:, :, WALL].shape)
     return frames
 

@@ -22,8 +22,9 @@ from bgsub.scene import kernel_warmup
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
 
-def start(*words, **options):
-    return subprocess.Popen([sys.executable, "-m", "bgsub", *words], text=True, stderr=subprocess.PIPE, **options)
+def run(*words, **variables):
+    environment = {**os.environ, **variables}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=200)
 
 
 def test_no_command_shows_the_help(cli):
@@ -56,8 +57,8 @@ def test_nothing_heavy_is_imported_before_a_command_runs():
         "    found = {'numpy', 'cv2', 'numba', 'scipy', 'tqdm'} & set(sys.modules)\n"
         "    print(code, sorted(found), file=sys.stderr)"
     )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    found = [line for line in process.stderr.splitlines() if not line.startswith("bgsub: error: ")]
+    said = run(sys.executable, "-c", code).stderr
+    found = [line for line in said.splitlines() if not line.startswith("bgsub: error: ")]
     assert found == ["0 []"] * 5 + ["2 []"] * 4
 
 
@@ -65,10 +66,10 @@ def test_nothing_heavy_is_imported_before_a_command_runs():
 def test_closed_standard_output_is_no_error(tmp_path, folder, words):
     reading, writing = os.pipe()
     os.close(reading)
-    process = start(*words, stdout=writing, cwd=tmp_path)
+    command = [sys.executable, "-m", "bgsub", *words]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, check=False, timeout=60)
     os.close(writing)
-    assert process.communicate(timeout=60)[1] == ""
-    assert process.returncode == 1
+    assert (ended.returncode, ended.stderr) == (1, b"")
 
 
 def test_version_lists_the_packages(cli):
@@ -80,8 +81,7 @@ def test_version_lists_the_packages(cli):
     assert python.startswith("Python 3.")
     assert packages.startswith("opencv-")
     assert f", av {av.__version__}, numpy {version('numpy')}, " in packages
-    with start("--version", stdout=subprocess.PIPE) as process:
-        assert process.stdout.read() == answer
+    assert run(sys.executable, "-m", "bgsub", "--version").stdout == answer
 
 
 # The command with a table of two quick kernels; it prints the number of processes.
@@ -101,16 +101,11 @@ sys.exit(code)
 jit = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
 
-def run(*words, **variables):
-    command, environment = [sys.executable, *words], {**os.environ, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
-
-
 @pytest.mark.slow
 @jit
 def test_kernels_of_all_frame_formats_are_compiled_once(tmp_path):
     cache = tmp_path / "cache"
-    first, second = (run("-c", PROGRAM, NUMBA_CACHE_DIR=str(cache)) for _ in range(2))
+    first, second = (run(sys.executable, "-c", PROGRAM, NUMBA_CACHE_DIR=str(cache)) for _ in range(2))
     stamps = sorted(cache.rglob("*.kernels"))
     (folder,) = {stamp.parent for stamp in stamps}
     message, count = first.stdout.splitlines()
@@ -149,24 +144,15 @@ COMPLETED = {
 @pytest.fixture
 def place(settings, monkeypatch):
     """A working folder that is the home as well, with bgsub among the programs."""
-    programs = settings / "programs"
-    programs.mkdir()
-    (programs / "bgsub").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bgsub "$@"\n')
-    (programs / "bgsub").chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    program = settings / "programs" / "bgsub"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bgsub "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.setenv("HOME", str(settings))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(settings / ".config"))
     return settings
-
-
-def shell(name, code):
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    words = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[name]
-    ended = subprocess.run([name, *words, code], capture_output=True, text=True, check=False, timeout=120)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return ended.stdout.splitlines()
 
 
 def in_bash(line):
@@ -180,10 +166,13 @@ def in_bash(line):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completes(place):
     code = 'eval "$(_BGSUB_COMPLETE=bash_source bgsub)"; compopt() { echo "$@"; }; '
     code += "; echo ---; ".join(map(in_bash, COMPLETED))
-    answers = "\n".join(shell("bash", code)).split("\n---\n")
+    ended = run("bash", "--norc", "-c", code)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    answers = ended.stdout.removesuffix("\n").split("\n---\n")
     for (line, wanted), answer in zip(COMPLETED.items(), answers, strict=True):
         found = set(answer.split("\n")) - {""}
         if wanted is None:
@@ -199,8 +188,7 @@ def completed(line, **variables):
         "print(code, *sorted({'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)), file=sys.stderr)"
     )
     typed = {"_BGSUB_COMPLETE": "bash_complete", "COMP_WORDS": f"bgsub {line}", "COMP_CWORD": str(line.count(" ") + 1)}
-    environment = {**os.environ, **typed, **variables}
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    ended = run(sys.executable, "-c", code, **typed, **variables)
     return ended.stdout.split(), ended.stderr
 
 

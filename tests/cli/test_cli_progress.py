@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from cli_inputs import QUICK
 
 from bgsub.cli import reporting
 from bgsub.cli.pipeline import summarise
@@ -19,96 +20,82 @@ TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 
 
 @pytest.fixture
-def terminal(monkeypatch):
-    """A function that makes standard error a terminal of 100 columns, or none."""
-
-    def make(there: bool = True) -> None:
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: there)
-        monkeypatch.setenv("COLUMNS", "100")
-
-    return make
-
-
-@pytest.fixture
-def words(folder, tmp_path):
-    numbers = iter(range(99))
-
-    def make(*more):
-        return ["run", folder, "-o", tmp_path / f"out{next(numbers)}", "--start-frames", 10, "--online", *more]
-
-    return make
+def run(cli, folder, tmp_path):
+    """A function that runs a command with further options."""
+    return lambda *more: cli("run", folder, "-o", tmp_path / "out", "--overwrite", "--online", *QUICK, *more)
 
 
 def lines_of(answer):
     return [line.strip() for line in answer.err.replace("\r", "\n").split("\n") if line.strip()]
 
 
-def test_lines_show_count_rate_and_time_left(monkeypatch):
-    now, lines = [100.0], []
-    monkeypatch.setattr(reporting, "working_time", lambda: now[0])
-    update = ProgressLines("video 'a'", 7500, 30.0, lines.append).update
+def test_lines_show_count_rate_without_compilation_and_time_left(monkeypatch):
+    now, waited, lines = [100.0], [0.0], []
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(compilation, "waited", lambda: waited[0])
+    shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
+    camera = ProgressLines("camera 0", None, 30.0, lines.append)
+    now[0], waited[0] = now[0] + 60, 60
     for _ in range(480):
         now[0] += 0.125
-        update()
+        shown.update()
     assert lines == [
         "video 'a': 240 of 7500 frames, 8 frames/s, 0:15:08 left",
         "video 'a': 480 of 7500 frames, 8 frames/s, 0:14:38 left",
     ]
-    camera = ProgressLines("camera 0", None, 30.0, lines.append)
-    now[0] += 40
-    camera.update(20)
-    assert lines[2:] == ["camera 0: 20 frames, 0.5 frames/s"]
+    camera.update(30)
+    assert lines[2:] == ["camera 0: 30 frames, 0.5 frames/s"]
 
 
-def test_lines_without_a_terminal(cli, words, folder, monkeypatch):
-    cli(*words()).clean()  # a short run has no lines
+def test_lines_without_a_terminal(run, folder, monkeypatch):
+    run().clean()  # a short run has no lines
     monkeypatch.setattr(reporting, "INTERVAL", 0.0)
-    lines = lines_of(cli(*words()))
+    lines = lines_of(run())
     assert len(lines) == 30
     pattern = rf"bgsub: images '{folder}': 30 of 30 frames, [\d.e+]+ frames/s, 0:00:00 left"
     assert re.fullmatch(pattern, lines[-1])
-    cli(*words("--quiet")).clean()
+    run("--quiet").clean()
 
 
-def test_kind_of_progress(cli, words, folder, terminal, monkeypatch):
+def test_kind_of_progress(run, folder, monkeypatch):
     monkeypatch.setattr(reporting, "INTERVAL", 0.0)
-    terminal()
-    bar = cli(*words()).err
+    assert "0/30 [00:00<?" in run("--progress", "bar").err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    bar = run().err
     assert "0/30 [00:00<?" in bar
     assert bar.endswith("\r")
     assert "30 of 30 frames" not in bar
-    lines = lines_of(cli(*words("--progress", "log")))
+    lines = lines_of(run("--progress", "log"))
     assert len(lines) == 30
     assert all(line.startswith("bgsub: ") for line in lines)
-    cli(*words("--quiet")).clean()
+    run("--quiet").clean()
     (folder / "in000003.png").write_bytes(b"")
-    lines = lines_of(cli(*words("--on-error", "skip")))
+    lines = lines_of(run("--on-error", "skip"))
     assert f"bgsub: image '{folder / 'in000003.png'}' is empty; skipped" in lines
-    terminal(False)
-    assert "0/30 [00:00<?" in cli(*words("--progress", "bar")).err
 
 
-def test_log_file(cli, words, tmp_path, folder, monkeypatch):
+def test_log_file(run, tmp_path, folder, monkeypatch):
     monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     log = tmp_path / "a.log"
-    cli(*words("--log", log, "--quiet")).clean()
+    run("--log", log, "--quiet").clean()
     lines = log.read_text().splitlines()
     assert all(re.match(rf"{TIME} INFO ", line) for line in lines)
     assert sum("of 30 frames, " in line for line in lines) == 30
     assert f"images '{folder}': 30 frames of 48x32" in lines[-1]
     (folder / "in000003.png").write_bytes(b"")
     message = f"image '{folder / 'in000003.png'}' is empty"
-    cli(*words("--log", log, "--quiet")).refused(message, code=1)
+    run("--log", log, "--quiet").refused(message, code=1)
     assert re.fullmatch(rf"{TIME} ERROR {re.escape(message)}", log.read_text().splitlines()[-1])
     assert not [handler for handler in logging.getLogger("bgsub").handlers if hasattr(handler, "baseFilename")]
     gone = tmp_path / "gone" / "a.log"
-    cli(*words("--log", gone)).refused(f"the log cannot be written to '{gone}': No such file or directory")
+    run("--log", gone).refused(f"the log cannot be written to '{gone}': No such file or directory")
 
 
-def test_verbose_from_a_variable_shows_the_traceback(cli, words, monkeypatch):
+def test_verbose_from_a_variable_shows_the_traceback(run, monkeypatch):
     monkeypatch.setenv("BGSUB_VERBOSE", "true")
     monkeypatch.setattr("bgsub.jobs.run_job", lambda *_, **__: 1 / 0)
-    lines = lines_of(cli(*words()))
+    lines = lines_of(run())
     assert lines[:2] == ["bgsub: settings from BGSUB_VERBOSE", "Traceback (most recent call last):"]
     assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows the traceback)"
 
@@ -129,13 +116,13 @@ def compiled(monkeypatch, folder):
 
 
 @pytest.mark.parametrize("options", [[], ["--quiet"], ["--progress", "bar"]])
-def test_compilation_in_lines_and_in_the_log_file(cli, words, compiled, tmp_path, options):
+def test_compilation_in_lines_and_in_the_log_file(run, compiled, tmp_path, options):
     lines = [
         "compiling kernels 0 of 62, once per installation",
         "compiling kernels 31 of 62",
         "62 kernels compiled in 41.2 s",
     ]
-    answer = cli(*words(*options, "--log", tmp_path / "a.log"))
+    answer = run(*options, "--log", tmp_path / "a.log")
     shown = [] if "--quiet" in options else lines
     assert lines_of(answer) == [f"bgsub: {line}" for line in (*shown, "error: end of the test")]
     logged = (tmp_path / "a.log").read_text().splitlines()
@@ -153,16 +140,7 @@ def test_messages_above_a_bar_have_the_level_of_the_screen(capsys):
     assert "for the file" not in err
 
 
-def test_rates_exclude_compilation(monkeypatch):
-    now, waited, lines = [100.0], [0.0], []
-    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(compilation, "waited", lambda: waited[0])
-    shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
-    now[0], waited[0] = now[0] + 60, 40
-    shown.update(100)
-    now[0] += 20
-    shown.update(300)
-    assert lines == ["video 'a': 400 of 7500 frames, 10 frames/s, 0:11:50 left"]
+def test_the_rate_of_a_run_excludes_compilation():
     result = JobResult("a", False, Summary(120, 0, 0, 42.5, "end", waited=40.5), Statistics(), [])
     assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
     fields = result.as_dict()

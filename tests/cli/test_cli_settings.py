@@ -14,7 +14,6 @@ from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, SourceError
 
 FOUND = "bgsub: settings from bgsub.toml in this folder: "
-WITHOUT_SETTINGS = ["config"]
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def model_parameters():
 
 def test_which_commands_use_settings():
     assert all(isinstance(command, Command) for command in program.commands.values())
-    assert [name for name, command in program.commands.items() if not command.takes_settings] == WITHOUT_SETTINGS
+    assert [name for name, command in program.commands.items() if not command.takes_settings] == ["config"]
 
 
 def test_run_with_settings_from_a_file(cli, place, write):
@@ -146,7 +145,6 @@ def test_wrong_values_in_a_file(cli, place, write, text, message):
         ("BGSUB_QUIET", "maybe", "BGSUB_QUIET: 'maybe' is not a valid boolean"),
         ("BGSUB_SAVE", "panle", "BGSUB_SAVE: an output must be one of mask, "),
         ("BGSUB_RANC", "1", "unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?\n"),
-        ("BGSUB_1234567890123", "1", "unknown variable 'BGSUB_1234567890123'\n"),
     ],
 )
 def test_wrong_variables(cli, place, monkeypatch, variable, value, message):
@@ -161,14 +159,8 @@ def test_config_prints_equivalent_toml(cli, settings, write):
         "[method]\nmu = 0.5"
     )
     answer = cli("config").clean()
-    lines = answer.out.splitlines()
-    for line in (
-        'save = ["mask", "panel"]  # bgsub.toml',
-        "absorb-after = inf  # bgsub.toml",
-        "rank = 5  # bgsub.toml",
-        'output = "a \\"b\\""  # bgsub.toml',
-    ):
-        assert line in lines
+    lines = ('save = ["mask", "panel"]', "absorb-after = inf", "rank = 5", 'output = "a \\"b\\""')
+    assert {f"{line}  # bgsub.toml" for line in lines} <= set(answer.out.splitlines())
     content = tomllib.loads(answer.out)
     assert set(content) == {"run", "track", "scan", "batch", "live", "evaluate", "bench"}
     assert (content["run"]["rank"], content["run"]["mu"], content["live"]["mu"]) == (5, 0.5, 0.5)

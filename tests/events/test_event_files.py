@@ -2,12 +2,12 @@
 
 import csv
 import json
-from dataclasses import dataclass, field
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from event_scenes import RATE, busy, close, mask_of, pairs, together, walk, write
+from video_fakes import ThresholdSubtractor
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import AnnotatingSink, EventFeed, EventSink, MotionRules, ObjectLinker
@@ -15,7 +15,6 @@ from bgsub.events._state import dump, load
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.run import RegionSubtractor
-from bgsub.separation import Separation
 from bgsub.video import ImageSequenceSink
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
@@ -125,20 +124,10 @@ def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
     rows = table(tmp_path / "csv" / "events.csv")
     assert [json.loads(line)["id"] for line in lines] == [int(row["id"]) for row in rows]
-    states = [sink.checkpoint()["feed"] for sink in sinks]
-    assert states[0]
-    assert states[1] == {}
+    assert [bool(sink.checkpoint()["feed"]) for sink in sinks] == [True, False]
 
 
 # -- in a pipeline ----------------------------------------------------------------------------------------------------
-
-
-class Threshold:
-    """Marks pixels above 127 as foreground."""
-
-    def process(self, image, learningRate=-1):
-        mask = np.where(image > 127, 255, 0).astype(np.uint8)
-        return Separation(image, mask, image * 0, image / np.float32(255), np.zeros(0), "tracking")
 
 
 @pytest.fixture
@@ -149,10 +138,9 @@ def source():
 def test_runs_with_a_region(tmp_path, source):
     regions = Regions(["top=0,0,100%,50%"])
     sinks = create_event_sinks(EVENT_FORMATS, source, make_feed(source, regions=regions), tmp_path.joinpath)
-    assert Pipeline(source, RegionSubtractor(Threshold(), regions), sinks).run().frames == 40
+    assert Pipeline(source, RegionSubtractor(ThresholdSubtractor(), regions), sinks).run().frames == 40
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "objects", "summary.html"])
-    rows = table(tmp_path / "events.csv")
-    assert rows
+    assert (rows := table(tmp_path / "events.csv"))
     assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
 
 
@@ -171,9 +159,8 @@ def test_resumed_outputs_are_identical(tmp_path, source):
 
     write(stream, *(straight := make("straight")))
     close(straight)
-    pictures = list((tmp_path / "straight" / "objects").iterdir())
-    assert len(pictures) > 1
-    assert len(contents("straight")) == len(stream) + 4 + len(pictures)
+    assert len(contents("straight")) == len(stream) + 4 + len(list((tmp_path / "straight" / "objects").iterdir()))
+    assert (tmp_path / "straight" / "objects" / "000002.jpg").exists()
     assert b'id="motion-2"' in (tmp_path / "straight" / "summary.html").read_bytes()
     for cut, beyond in ((0, 7), (21, 35), (55, 70)):
         name = f"torn{cut}"
@@ -189,25 +176,8 @@ def test_resumed_outputs_are_identical(tmp_path, source):
         assert contents(name) == contents("straight")
 
 
-@dataclass
-class Inner:
-    number: float
-    pair: tuple[int, str] = (1, "a")
-    many: tuple[str, ...] = ()
-
-
-@dataclass
-class Outer:
-    arrays: list[np.ndarray]
-    data: bytes
-    names: dict[int, Inner]
-    inner: Inner | None = None
-    derived: int = field(init=False, default=3)
-
-
 @pytest.mark.parametrize("shape", [[1_000_000_000, 1_000_000_000], [3, 6], [-3, 5]])
 def test_too_few_bits_are_an_error(shape):
-    state = dump(Outer([np.eye(3, 5) > 0], b"", {}))
-    state["arrays"][0]["shape"] = shape
+    state = dump(np.eye(3, 5) > 0) | {"shape": shape}
     with pytest.raises(ValueError, match="bits in 2 bytes"):
-        load(Outer, state)
+        load(np.ndarray, state)

@@ -12,21 +12,18 @@ from bgsub.events import EventFeed, MotionRules, ObjectLinker
 from bgsub.video.regions import Regions
 
 RATE = 10.0
-
-
 RULES = MotionRules(min_duration=0.2, max_gap=0.5)
 AREAS = [0, 20, 30, 40, 90, 0, 0, 20] + [0] * 10
 
 
-def feed_of(follow=True):
-    return EventFeed(ObjectLinker(RATE), RULES, follow)
+def separation_of(boxes):
+    return replace(separated(mask_of(boxes)), phase="tracking")
 
 
-def steps(feed, areas, first=0):
+def steps(feed, areas):
     """Yield the motion of frames with a box of each area."""
-    for index, area in enumerate(areas, first):
-        mask = mask_of([(0, 0, area, 1)] if area else [])
-        yield feed.step(frame_of(index, RATE), replace(separated(mask), phase="tracking")).motion
+    for index, area in enumerate(areas):
+        yield feed.step(frame_of(index, RATE), separation_of([(0, 0, area, 1)] if area else [])).motion
 
 
 @pytest.mark.parametrize(
@@ -42,42 +39,38 @@ def steps(feed, areas, first=0):
     ],
 )
 def test_length_and_gap(rules, moving, events):
-    feed = EventFeed(ObjectLinker(RATE), MotionRules(**rules), follow=False)
-    found = [
-        event for motion in steps(feed, [50 * (index in moving) for index in range(100)]) for event in motion.ended
-    ]
+    feed, found = EventFeed(ObjectLinker(RATE), MotionRules(**rules), follow=False), []
+    for motion in steps(feed, [50 * (index in moving) for index in range(100)]):
+        found += motion.ended
     times = [(event.start_time, event.end_time) for event in found + feed.finish_motion()]
     assert times == [pytest.approx(event) for event in events]
 
 
 def test_an_hour_without_frames_ends_an_event():
     feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0, max_gap=0), follow=False)
-    shown = replace(separated(mask_of([(0, 0, 50, 1)])), phase="tracking")
-    times = (0.0, 0.1, 0.2, 3600.0, 3600.1)
+    shown, times = separation_of([(0, 0, 50, 1)]), (0.0, 0.1, 0.2, 3600.0, 3600.1)
     found = [feed.step(replace(frame_of(index), time=time), shown).motion for index, time in enumerate(times)]
     assert [len(motion.begun) for motion in found] == [1, 0, 0, 1, 0]
     assert found[-1].since == 3600.0
 
 
 def test_start_and_end_of_an_event():
-    feed = feed_of()
+    feed = EventFeed(ObjectLinker(RATE), RULES)
     found = list(steps(feed, AREAS))
-    assert [index for index, motion in enumerate(found) if motion.begun] == [3]
-    assert [index for index, motion in enumerate(found) if motion.ended] == [13]
     (event,) = found[3].begun
-    assert found[13].ended == [event]
+    assert {index: motion.begun for index, motion in enumerate(found) if motion.begun} == {3: [event]}
+    assert {index: motion.ended for index, motion in enumerate(found) if motion.ended} == {13: [event]}
     assert (event.kind, event.id, event.clip) == ("motion", 1, None)
     assert (event.start_frame, event.end_frame, event.start_time, event.end_time) == (1, 7, 0.1, 0.7)
     assert (event.frames, event.peak_area, event.peak_frame) == (5, 90, 4)
     assert [motion.until for motion in found[:5]] == [None, None, None, pytest.approx(0.3), pytest.approx(0.4)]
     assert [motion.since for motion in found[:3]] == [None, pytest.approx(0.1), pytest.approx(0.1)]
-    assert found[12].until == pytest.approx(0.7)
-    assert found[13].until is None
+    assert [motion.until for motion in found[12:14]] == [pytest.approx(0.7), None]
     assert feed.finish_motion() == []
 
 
 def test_motion_does_not_depend_on_tracking():
-    feeds = [feed_of(), feed_of(follow=False)]
+    feeds = [EventFeed(ObjectLinker(RATE), RULES, follow) for follow in (True, False)]
     assert len({repr(list(steps(feed, [*AREAS, *[50] * 6]))) for feed in feeds}) == 1
     assert [len(feed.finish()) for feed in feeds] == [1, 0]
 
@@ -85,8 +78,7 @@ def test_motion_does_not_depend_on_tracking():
 def in_regions(rules, boxes, texts=("gate=0,0,10,10", "street=0,20,100%,10")):
     """Return the motion of 10 frames with boxes."""
     feed = EventFeed(ObjectLinker(RATE, regions=Regions(texts)), MotionRules(min_duration=0.1, **rules), follow=False)
-    shown = replace(separated(mask_of(boxes)), phase="tracking")
-    return [feed.step(frame_of(index, RATE), shown).motion for index in range(10)]
+    return [feed.step(frame_of(index, RATE), separation_of(boxes)).motion for index in range(10)]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +101,8 @@ def test_motion_is_a_share_of_each_region(rules, boxes, moving):
 
 
 def test_the_box_of_motion_is_that_of_its_largest_part():
-    (event,) = (motion.begun[0] for motion in in_regions({}, [(0, 0, 5, 5), (40, 20, 9, 6)]) if motion.begun)
-    assert event.peak_box == (40, 20, 9, 6)
-    assert event.peak_area == 25 + 54
+    event = in_regions({}, [(0, 0, 5, 5), (40, 20, 9, 6)])[-1].lasting
+    assert (event.peak_box, event.peak_area) == ((40, 20, 9, 6), 25 + 54)
 
 
 def test_thresholds_of_unknown_regions():
@@ -131,7 +122,7 @@ def test_regions_are_replaced_while_objects_move():
         if index % 7 == 3:
             feed.replace_regions(regions[index // 7 % 4])
         boxes = [(index % 40, 10, 8, 8)] if index % 20 < 15 else []
-        step = feed.step(frame_of(index, RATE), replace(separated(mask_of(boxes)), phase="tracking"))
+        step = feed.step(frame_of(index, RATE), separation_of(boxes))
         assert set(feed.regions.names) >= {name for one in step.objects if one.frame == index for name in one.regions}
     feed.regions.finish()
     assert [row[0] for row in feed.regions.rows()] == list(feed.regions.names)

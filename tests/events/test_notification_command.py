@@ -4,13 +4,13 @@ import json
 import os
 import shlex
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from live_fakes import wait_until
 
 from bgsub.errors import ParameterError
 from bgsub.events.event import ObjectInFrame
@@ -73,16 +73,9 @@ def test_failures_have_the_last_line_of_the_output(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def wait_until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def pid_in(path):
     """Return the number that a command writes into a file."""
-    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"), 60)
     return int(path.read_text())
 
 
@@ -116,7 +109,7 @@ def test_a_hanging_command_is_killed_with_its_children(tmp_path):
     command = f"sh -c 'echo waiting >&2; sleep 1000 & echo $! > {tmp_path}/pid; wait'"
     assert failure_of(command, timeout=0.3) == "was killed after 0.3 s: waiting"
     child = pid_in(tmp_path / "pid")
-    wait_until(lambda: not is_alive(child))
+    wait_until(lambda: not is_alive(child), 60)
 
 
 @needs_proc

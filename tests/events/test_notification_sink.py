@@ -4,6 +4,8 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from itertools import product
+from unittest.mock import Mock
 
 import cv2
 import numpy as np
@@ -24,22 +26,28 @@ GAP = 3.0  # seconds without motion after which it has ended
 
 
 class Memory(Destination):
-    """Stores the notifications."""
+    """Raises `failures`, then stores the notifications; blocks until `open` is set."""
 
-    name = "memory"
+    name = "destination"
 
-    def __init__(self):
-        self.notifications, self.wanted = [], []
+    def __init__(self, *failures):
+        self.failures, self.wanted, self.got = list(failures), [], []
+        self.open, self.came = threading.Event(), threading.Event()
+        self.open.set()
 
     def wants(self, notification):
         self.wanted.append(notification)  # in the thread of the stream
         return True
 
     def send(self, notification):
-        self.notifications.append(notification)
+        self.came.set()
+        assert self.open.wait(60)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
+        self.got.append(notification)
 
     def cancel(self):
-        pass
+        self.open.set()
 
 
 def boxes_of(index, moving=range(100, 140)):
@@ -47,24 +55,21 @@ def boxes_of(index, moving=range(100, 140)):
     return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
 
 
-def stream(count=250, fps=RATE, received=None, events=None, boxes=boxes_of):
+def stream(count=250, events=None, boxes=boxes_of):
     """Yield frames whose grey level is their index, and separations."""
     for index in range(count):
-        frame = frame_of(index, fps)
-        if received is not None:
-            frame = replace(frame, received=received + index / RATE)
         one = separated(mask_of(boxes(index)), (events or {}).get(index), (1.0, 2.0))
-        yield frame, replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
+        yield frame_of(index), replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
 
 
-def run(pairs, end="close", fps=RATE, regions=None, **options):
+def run(pairs, regions=None, **options):
     """Return the notifications of a stream, or of a function that returns it."""
     memory = Memory()
-    sink = NotificationSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
+    sink = NotificationSink(EventFeed(ObjectLinker(RATE, regions=regions)), [memory], source="gate", **options)
     write(pairs(memory) if callable(pairs) else pairs, sink)
-    getattr(sink, end)()
-    assert sink.counts == DeliveryCounts(len(memory.notifications), 0, 0)
-    return memory.notifications
+    sink.close()
+    assert sink.counts == DeliveryCounts(len(memory.got), 0, 0)
+    return memory.got
 
 
 def brief(notifications):
@@ -112,8 +117,8 @@ def test_complete_clips_are_notified(tmp_path):
         sink.close()
         first, second = (100, 139), (300, 339)
         whole = [(kind, moment[kind != "start"]) for moment in (first, second) for kind in ("start", "end", "clip")]
-        assert [(one.type, one.frame) for one in memory.notifications] == whole[:expected]
-        told = [one.clip for one in memory.notifications if one.type == "clip"]
+        assert [(one.type, one.frame) for one in memory.got] == whole[:expected]
+        told = [one.clip for one in memory.got if one.type == "clip"]
         assert told == [clip.path for clip in recorder.clips]
         assert all(path.exists() for path in told)
 
@@ -131,13 +136,11 @@ def test_events_of_the_whole_frame_are_numbered_separately():
 
 
 def test_a_full_disk(tmp_path, monkeypatch, caplog):
-    def fail(path, _image):
-        raise SinkError(f"'{path}' cannot be written: No space left on device")
-
-    monkeypatch.setattr("bgsub.events.notifications.sink.write_image", fail)
+    write_image = Mock(side_effect=SinkError("cannot be written: No space left on device"))
+    monkeypatch.setattr("bgsub.events.notifications.sink.write_image", write_image)
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
-    (message,) = caplog.messages
-    assert message.startswith(f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written")
+    assert write_image.call_args[0][0] == tmp_path / "gate-snapshot-0001.jpg"
+    assert [message[:30] for message in caplog.messages] == ["no snapshot: cannot be written"]
 
 
 def test_resumed_runs():
@@ -151,7 +154,7 @@ def test_resumed_runs():
     second.resume(state)
     write(pairs[120:], second)
     second.close()
-    assert brief(memory.notifications) == [
+    assert brief(memory.got) == [
         ("start", "covered", 1, 30), ("end", "covered", 1, 30), ("start", "motion", 1, 100), ("end", "motion", 1, 119),
         ("end", "motion", 1, 139), ("start", "covered", 2, 240), ("end", "covered", 2, 240),
     ]  # fmt: skip
@@ -171,24 +174,8 @@ def no_thread_is_left():
     assert set(threading.enumerate()) <= before
 
 
-class Answering(Destination):
-    """Raises `failures`, then succeeds; blocks until `open` is set."""
-
-    name = "destination"
-
-    def __init__(self, *failures):
-        self.failures, self.got, self.open, self.came = list(failures), [], threading.Event(), threading.Event()
-        self.open.set()
-
-    def send(self, notification):
-        self.came.set()
-        assert self.open.wait(60)
-        if self.failures and (failure := self.failures.pop(0)) is not None:
-            raise failure
-        self.got.append(notification.number)
-
-    def cancel(self):
-        self.open.set()
+def numbers(destination):
+    return [notification.number for notification in destination.got]
 
 
 def deliver(destination, count=1, linger=60, **options):
@@ -201,9 +188,9 @@ def deliver(destination, count=1, linger=60, **options):
 
 
 def test_failures_are_retried_in_order_and_logged_once(caplog):
-    destination = Answering(None, AWAY, AWAY, OSError("no files left"))
+    destination = Memory(None, AWAY, AWAY, OSError("no files left"))
     assert deliver(destination, 20) == DeliveryCounts(20, 0, 3)
-    assert destination.got == list(range(20))
+    assert numbers(destination) == list(range(20))
     assert caplog.messages == [
         "destination: is away; notifications are tried again for 60 s",
         "destination works again; notifications lost meanwhile: 0",
@@ -212,25 +199,24 @@ def test_failures_are_retried_in_order_and_logged_once(caplog):
 
 
 def test_final_failures_are_not_retried(caplog):
-    destination = Answering(DeliveryError("answers 404 Not Found", final=True), None, DeliveryError("off", final=True))
+    destination = Memory(DeliveryError("answers 404 Not Found", final=True), None, DeliveryError("off", final=True))
     assert deliver(destination, 4) == DeliveryCounts(2, 2, 0)
-    assert destination.got == [1, 3]
+    assert numbers(destination) == [1, 3]
     works = "destination works again; notifications lost meanwhile: 1"
     lost = [f"destination: {why}; a notification is lost" for why in ("answers 404 Not Found", "off")]
     assert caplog.messages == [lost[0], works, lost[1], works]
 
 
 def test_a_flood_loses_the_oldest(caplog):
-    destination = Answering(AWAY)
+    destination = Memory(AWAY)
     destination.open.clear()
     delivery = Delivery(destination, pause=0.001)
-    delivery.put(notification(0))
-    assert destination.came.wait(60)
-    for number in range(1, 1001):
+    for number in range(1001):
         delivery.put(notification(number))
+        assert destination.came.wait(60)
     destination.open.set()
     finish_all([delivery], 60)
-    assert destination.got == [0, *range(1001 - 64, 1001)]
+    assert numbers(destination) == [0, *range(1001 - 64, 1001)]
     assert delivery.counts == DeliveryCounts(65, 936, 1)
     assert caplog.messages[-1] == "destination works again; notifications lost meanwhile: 936"
 
@@ -238,9 +224,8 @@ def test_a_flood_loses_the_oldest(caplog):
 def test_the_end_does_not_wait_for_hanging_servers(caplog):
     with receiving(always=HANG) as server:
         deliveries = [Delivery(WebhookNotifier(server.address)) for _ in range(3)]
-        for number in range(10):
-            for delivery in deliveries:
-                delivery.put(notification(number))
+        for number, delivery in product(range(10), deliveries):
+            delivery.put(notification(number))
         for _ in deliveries:
             server.notification()
         begin = time.monotonic()

@@ -4,6 +4,7 @@ import base64
 import json
 import socket
 import time
+from unittest.mock import Mock
 
 import pytest
 from receiver import HANG, TRICKLE, receiving, unused_address
@@ -27,12 +28,9 @@ def test_json_is_posted():
         WebhookNotifier(f"{server.address}/api/webhook/gate?x=1&name=Küche 1").send(NOTIFICATION)
         path, headers, body = server.requests.get(timeout=60)
     assert path == "/api/webhook/gate?x=1&name=K%C3%BCche%201"
-    assert headers["Content-Type"] == "application/json"
-    assert "Authorization" not in headers
-    assert json.loads(body) == {
-        "version": 1, "type": "start", "event": "motion", "number": 1, "source": "camera 0", "time": None,
-        "seconds": 1.25, "frame": 12, "duration": 0.0, "regions": [], "snapshot": None, "clip": None, "objects": [],
-    }  # fmt: skip
+    assert (headers["Content-Type"], headers.get("Authorization")) == ("application/json", None)
+    assert json.loads(body) == json.loads(NOTIFICATION.to_json())
+    assert json.loads(body)["time"] is None
 
 
 def test_the_password_is_in_the_header_only():
@@ -79,11 +77,7 @@ def test_servers_that_cannot_be_reached(monkeypatch):
         assert server.requests.empty()
     assert message.startswith("no answer: [SSL")
     assert not final
-
-    def fail(*_, **__):
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=socket.gaierror(-2, "Name or service not known")))
     assert failure_of("http://nowhere.invalid/x")[0] == "no answer: Name or service not known"
 
 
