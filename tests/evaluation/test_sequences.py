@@ -28,17 +28,14 @@ def write(path, shape=(12, 16), value=0):
 
 def write_palette_png(path, codes, palette):
     """Write an 8-bit PNG whose pixels are indices into a palette."""
-
-    def chunk(kind, content):
-        body = kind + content
-        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
-
     height, width = codes.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in codes)
     colours = b"".join(bytes([v, v, v]) for v in palette)
-    content = chunk(b"IHDR", header) + chunk(b"PLTE", colours) + chunk(b"IDAT", zlib.compress(rows))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content + chunk(b"IEND", b""))
+    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in codes))
+    with path.open("wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        for body in (b"IHDR" + header, b"PLTE" + colours, b"IDAT" + rows, b"IEND"):
+            file.write(struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)))
 
 
 def test_frames_masks_and_temporal_roi(folder):
@@ -65,15 +62,14 @@ def test_sparse_masks_and_other_names(tmp_path, make_sequence):
 
 
 def test_codes_of_palette_and_colour_masks(folder):
-    palette = list(range(256))
-    write_palette_png(folder / "groundtruth" / "gt000001.png", CODES, palette)
-    assert np.array_equal(Sequence(folder).truth(1), CODES)
-    order = {0: 0, 50: 1, 85: 2, 170: 3, 255: 4}
-    indices = np.vectorize(order.get)(CODES).astype(np.uint8)
-    write_palette_png(folder / "groundtruth" / "gt000001.png", indices, list(order))
-    assert np.array_equal(Sequence(folder).truth(1), CODES)
-    cv2.imwrite(str(folder / "groundtruth" / "gt000001.png"), np.repeat(CODES[..., np.newaxis], 3, axis=2))
-    assert np.array_equal(Sequence(folder).truth(1), CODES)
+    path, palette = folder / "groundtruth" / "gt000001.png", np.unique(CODES)
+    for write_mask in (
+        lambda: write_palette_png(path, CODES, range(256)),
+        lambda: write_palette_png(path, np.searchsorted(palette, CODES).astype(np.uint8), palette),
+        lambda: cv2.imwrite(str(path), np.repeat(CODES[..., np.newaxis], 3, axis=2)),
+    ):
+        write_mask()
+        assert np.array_equal(Sequence(folder).truth(1), CODES)
 
 
 def test_roi_of_the_same_and_of_another_size_and_as_jpeg(folder):
@@ -122,8 +118,7 @@ def names(sequences):
 
 def test_find_data_set_category_and_video(dataset):
     everything = ["baseline/highway", "baseline/office", "shadow/bungalows"]
-    assert names(find_sequences([dataset])) == everything
-    assert names(find_sequences([dataset.parent])) == everything
+    assert names(find_sequences([dataset])) == names(find_sequences([dataset.parent])) == everything
     assert names(find_sequences([dataset / "baseline"])) == everything[:2]
     assert names(find_sequences([str(dataset / "shadow" / "bungalows")])) == everything[2:]
     assert names(find_sequences(sorted(dataset.glob("[a-z]*/[a-m]*/")))) == [everything[0], everything[2]]

@@ -7,7 +7,6 @@ import html
 import json
 import math
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -22,17 +21,9 @@ from bgsub.evaluation import Confusion, Score, Sheet, confusion, error_image, fo
 from bgsub.evaluation.sheet import WorstFrames
 from bgsub.evaluation.tables import METRICS, SCHEMA
 
-EMPTY = Confusion(tn=100)
-"""Nothing moved and nothing was marked: recall, precision and F have no value."""
-
 
 def score(video, counts, category="c", method="m", milliseconds=1.0):
     return Score(video, method, counts, 1, milliseconds, category, 2)
-
-
-def find(averages, category, method="m"):
-    (average,) = (a for a in averages if (a.category, a.method) == (category, method))
-    return average
 
 
 def test_means_over_videos_and_categories():
@@ -50,15 +41,6 @@ def test_means_over_videos_and_categories():
     assert (x.milliseconds, overall.milliseconds) == (1.5, 1.25)
 
 
-def test_undefined_metric_of_a_video_is_left_out():
-    averages = summarise([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
-    mean = find(averages, "c")
-    assert mean.values["f_measure"] == pytest.approx(12 / 18)
-    assert mean.values["specificity"] == pytest.approx((88 / 90 + 1) / 2)
-    assert mean.defined == dict.fromkeys(METRICS, 2) | dict.fromkeys(("recall", "fnr", "precision", "f_measure"), 1)
-    assert find(averages, None).defined["f_measure"] == 1
-
-
 def lines(scores):
     return format_table(scores, summarise(scores)).splitlines()
 
@@ -72,7 +54,7 @@ def test_table_of_one_video_has_no_averages():
 
 
 def test_table_of_one_category_ends_with_overall():
-    head, *rows = lines([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
+    head, *rows = lines([score("a", Confusion(6, 2, 4, 88)), score("b", Confusion(tn=100))])  # nothing moves in b
     assert [row.split()[0] for row in rows[:3]] == ["a", "b", "overall"]
     assert len({len(row) for row in [head, *rows[:3]]}) == 1
     assert rows[3:] == [
@@ -100,7 +82,9 @@ def test_json_content():
     assert busy == expected | {name: getattr(SCORES[0].confusion, name) for name in METRICS}
     assert (still["recall"], still["f_measure"], still["specificity"]) == (None, None, 1)
     (overall,) = content["overall"]
-    assert (overall["categories"], overall["defined"]["recall"], overall["recall"]) == (2, 1, 0.6)
+    assert (overall["categories"], overall["recall"]) == (2, 0.6)  # the other one is undefined
+    undefined = dict.fromkeys(("recall", "fnr", "precision", "f_measure"), 1)
+    assert overall["defined"] == dict.fromkeys(METRICS, 2) | undefined
     assert overall["milliseconds_per_frame"] == 2.0
     assert [(c["category"], c["videos"]) for c in content["categories"]] == [("x", 1), ("ü", 1)]
 
@@ -142,22 +126,19 @@ def test_ratios():
     expected = {"recall": 0.6, "specificity": 880 / 900, "fpr": 20 / 900, "fnr": 0.4, "pwc": 6.0, "precision": 0.75}
     expected |= {"scored": 1000, "f_measure": 2 * 0.6 * 0.75 / (0.6 + 0.75), "shadow_fpr": 0.2}
     assert {name: getattr(c, name) for name in expected} == pytest.approx(expected)
-    assert sum([Confusion(1, 2, 3, 4, 5, 6), Confusion(10, 20, 30, 40, 50, 60)], Confusion()) == Confusion(
-        11, 22, 33, 44, 55, 66
-    )
+    assert sum([Confusion(1, 2, 3, 4, 5, 6), Confusion(9, 8, 7, 6, 5, 4)], Confusion()) == Confusion(*[10] * 6)
 
 
+@pytest.mark.filterwarnings("error")
 def test_ratios_with_denominator_zero_are_nan():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nothing = Confusion(tn=35)
-        for name in ("recall", "fnr", "precision", "f_measure", "shadow_fpr"):
-            assert math.isnan(getattr(nothing, name))
-        assert (nothing.specificity, nothing.pwc) == (1, 0)
-        assert math.isnan(Confusion().pwc)
-        alarm = Confusion(fp=35)
-        assert (alarm.f_measure, alarm.precision) == (0, 0)
-        assert math.isnan(alarm.recall)
+    nothing = Confusion(tn=35)
+    for name in ("recall", "fnr", "precision", "f_measure", "shadow_fpr"):
+        assert math.isnan(getattr(nothing, name))
+    assert (nothing.specificity, nothing.pwc) == (1, 0)
+    assert math.isnan(Confusion().pwc)
+    alarm = Confusion(fp=35)
+    assert (alarm.f_measure, alarm.precision) == (0, 0)
+    assert math.isnan(alarm.recall)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +155,21 @@ def test_ratios_with_denominator_zero_are_nan():
 def test_bad_arrays(mask, truth, roi, message):
     with pytest.raises(ParameterError, match=message):
         confusion(mask, truth, roi)
+
+
+def test_error_image_colours_errors():
+    frame = np.full((2, 3), 100, np.uint8)
+    truth = np.array([[255, 255, 0], [50, 170, 0]], np.uint8)
+    mask = np.array([[255, 0, 255], [255, 255, 0]], np.uint8)
+    image = error_image(frame, mask, truth)
+    assert image.argmax(axis=2).tolist() == [[1, 0, 2], [2, 0, 0]]
+    assert image[1, 1:].tolist() == [[50, 50, 50]] * 2
+    assert (frame == 100).all()
+    assert np.array_equal(error_image(cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR), mask, truth), image)
+    with pytest.raises(ParameterError, match="one size"):
+        error_image(frame, mask[:, :2], truth)
+    with pytest.raises(ParameterError, match="frame must be"):
+        error_image(frame.astype(float), mask, truth)
 
 
 FRAME = np.full((24, 32, 3), 100, np.uint8)
@@ -193,23 +189,6 @@ def collect(wrongs, **options):
     for number, wrong in enumerate(wrongs, start=1):
         worst(number, FRAME, mask_with(wrong), TRUTH)
     return worst.frames()
-
-
-def only(frame, mask, truth=TRUTH, roi=None):
-    """What is kept of one frame."""
-    worst = WorstFrames(1, roi)
-    worst(1, frame, mask, truth)
-    (kept,) = worst.frames()
-    return kept
-
-
-def written(path, **sections):
-    """A sheet of those sections, on disk."""
-    sheet = Sheet(path)
-    for title, frames in sections.items():
-        sheet.add(title, frames)
-    sheet.write()
-    return path
 
 
 def test_frames_with_most_wrong_pixels_are_kept():
@@ -237,7 +216,7 @@ def test_only_the_worst_of_near_frames_is_kept():
 def test_strip_shows_input_truth_mask_and_errors():
     roi = np.ones(TRUTH.shape, bool)
     roi[20:, :2] = False
-    frame = only(FRAME, mask_with(5), roi=roi)
+    (frame,) = collect([5], count=1, roi=roi)
     assert frame.wrong == 3
     first, truth, mask, errors = (frame.strip[:, x : x + 32] for x in (0, 36, 72, 108))
     assert frame.strip.shape == (24, 140, 3)
@@ -252,8 +231,11 @@ def test_strip_shows_input_truth_mask_and_errors():
 
 def test_page_embeds_pictures_and_escapes_names(tmp_path):
     frames = collect([3, 50], count=2)
-    path = written(tmp_path / "sheet.html", **{'a <script>&"b': frames, "perfect": []})
-    page = path.read_text(encoding="utf-8")
+    sheet = Sheet(tmp_path / "sheet.html")
+    sheet.add('a <script>&"b', frames)
+    sheet.add("perfect", [])
+    sheet.write()
+    page = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "<script" not in page
     for text in ('a <script>&"b', "No wrong pixel.", "frame 2: F 0.800, 50 false alarms, 0 misses, 100 hits"):
         assert text in html.unescape(page)
@@ -262,8 +244,5 @@ def test_page_embeds_pictures_and_escapes_names(tmp_path):
     image = cv2.imdecode(np.frombuffer(base64.b64decode(images[0]), np.uint8), cv2.IMREAD_COLOR)
     assert image.shape == frames[0].strip.shape
     assert np.abs(image.astype(int) - frames[0].strip).mean() < 8
-
-
-def test_sheet_is_a_web_page(tmp_path):
     with pytest.raises(ParameterError, match=r"a sheet must end in \.html, got '.*sheet\.png'"):
         Sheet(tmp_path / "sheet.png")

@@ -1,6 +1,9 @@
-"""Checkpoints after frames that a test chooses, instead of after some time."""
+"""Checkpoints after frames that a test chooses, instead of after some time, and jobs that fail at such a frame."""
+
+import contextlib
 
 from bgsub.jobs.checkpoints import Checkpoints
+from bgsub.jobs.run import run_job
 
 
 def due_every(monkeypatch, number):
@@ -11,3 +14,13 @@ def due_every(monkeypatch, number):
         return self.tracked % number == 0
 
     monkeypatch.setattr(Checkpoints, "_is_due", is_due)
+
+
+def raise_at(job, number, error):
+    """Do a job; the frame of that number, from 1, brings an error."""
+
+    def after(frame, _separation):
+        if frame.index + 1 == number:
+            raise error
+
+    run_job(job, watch=lambda _source: contextlib.nullcontext(after))

@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from checkpoint_kit import due_every
-from video_fakes import FakeSource, ThresholdSubtractor, separate, write_images, write_video
+from video_fakes import FakeSource, ThresholdSubtractor, make_frames, separate, write_images, write_video
 
 import bgsub
 from bgsub.errors import ParameterError, SinkError, SourceError
@@ -97,15 +97,20 @@ def test_checkpoint_comes_after_its_frame_is_in_all_sinks(path, every_fourth):
     assert thawed(stored).count == 8  # though the tracking thread was ahead
 
 
+def run(path, source, fail_at=None, start=None, subtractor=None):
+    """Run a pipeline with checkpoints; return the summary and the sink."""
+    sink, made = RecordingSink(fail_at), checkpoints(path, start)
+    made.resume([sink])
+    return Pipeline(source, subtractor or Counting(), [sink], checkpoints=made).run(), sink
+
+
 @pytest.mark.parametrize("fail_at", [5, 8])
 def test_run_continues_after_the_last_checkpoint(path, fail_at, every_fourth):
     with pytest.raises(RuntimeError, match="broke"):
-        Pipeline(FakeSource(), Counting(), [RecordingSink(fail_at)], checkpoints=checkpoints(path)).run()
+        run(path, FakeSource(), fail_at)
     stored = Checkpoint.read(path)
     assert stored.frames == fail_at // 4 * 4
-    sink, subtractor, again = RecordingSink(), thawed(stored), checkpoints(path, stored)
-    again.resume([sink])
-    summary = Pipeline(FakeSource(), subtractor, [sink], checkpoints=again).run()
+    summary, sink = run(path, FakeSource(), None, stored, subtractor := thawed(stored))
     assert (summary.frames, summary.resumed, subtractor.count) == (12, stored.frames, 12)
     assert sink.names == [f"{number:06d}" for number in range(12)]
     assert Checkpoint.read(path).frames == 12
@@ -136,17 +141,14 @@ def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth
     for number in (2, 7, 9):
         (folder / f"in{number:06d}.png").write_bytes(b"no image")
 
-    def run(fail_at=None, start=None):
-        source, sink = ImageSequenceSource(folder, on_error="skip"), RecordingSink(fail_at)
-        made = checkpoints(path, start)
-        made.resume([sink])
-        return Pipeline(source, Counting(), [sink], checkpoints=made).run(), sink
+    def images():
+        return ImageSequenceSource(folder, on_error="skip")
 
-    _, expected = run()
+    _, expected = run(path, images())
     for fail_at in (5, 8):
         with pytest.raises(RuntimeError, match="broke"):
-            run(fail_at)
-        rest, sink = run(start=Checkpoint.read(path))
+            run(path, images(), fail_at)
+        rest, sink = run(path, images(), None, Checkpoint.read(path))
         assert (rest.frames, rest.skipped, sink.names) == (9, 3, expected.names)
 
 
@@ -155,12 +157,11 @@ def test_video_continues_with_the_next_frame(path, tmp_path, part):
     noise = np.random.default_rng(0).integers(0, 255, (160, 32, 48, 3), np.uint8)
     video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
     expected = list(open_source(video, **part))
-    count = 40
-    start = Checkpoint({}, frames=count, index=expected[count - 1].index, sinks=[])
+    start = Checkpoint({}, frames=40, index=expected[39].index, sinks=[])
     with open_source(video, **part) as source:
         rest = list(checkpoints(path, start).remaining(source))
-    assert len(rest) == len(expected) - count > 0
-    for frame, whole in zip(rest, expected[count:], strict=True):
+    assert len(expected) > 40
+    for frame, whole in zip(rest, expected[40:], strict=True):
         assert (frame.index, frame.name, frame.time) == (whole.index, whole.name, whole.time)
         np.testing.assert_array_equal(frame.image, whole.image)
 
@@ -168,7 +169,7 @@ def test_video_continues_with_the_next_frame(path, tmp_path, part):
 def test_source_that_became_too_short(path):
     start = Checkpoint({}, frames=8, index=7, sinks=[{"names": []}])
     with pytest.raises(SourceError, match="fake ends before frame 7"):
-        Pipeline(FakeSource(5), Counting(), [RecordingSink()], checkpoints=checkpoints(path, start)).run()
+        run(path, FakeSource(5), None, start)
 
 
 @pytest.mark.parametrize(
@@ -206,15 +207,7 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "in"
-    place.mkdir()
-    for number in (1, 2):
-        (place / f"in{number}.png").write_bytes(b"picture")
-    return place
-
-
-def identity(job, source):
-    return JobIdentity.of(job, InputState.of(source))
+    return write_images(tmp_path / "in", make_frames(2), "in{}.png")
 
 
 def fingerprint(job):
@@ -223,8 +216,10 @@ def fingerprint(job):
 
 @pytest.mark.parametrize("change", ["rename", "replace", "add"])
 def test_changed_image_changes_the_folder(folder, change):
-    job, image = Job(str(folder), Path("out")), folder / "in2.png"
-    before = identity(job, folder)
+    def identity():
+        return JobIdentity.of(Job(str(folder), Path("out")), InputState.of(folder))
+
+    before, image = identity(), folder / "in2.png"
     if change == "rename":
         image.rename(folder / "in3.png")
     elif change == "add":
@@ -233,7 +228,7 @@ def test_changed_image_changes_the_folder(folder, change):
         state = image.stat()
         image.write_bytes(b"another")
         os.utime(image, ns=(state.st_atime_ns, state.st_mtime_ns - 1))
-    assert identity(job, folder).difference(before) == f"before '{folder}' was changed"
+    assert identity().difference(before) == f"before '{folder}' was changed"
 
 
 def test_same_input_by_another_name(folder, monkeypatch):

@@ -2,10 +2,11 @@
 
 import signal
 import sys
-import threading
 import time
+from contextlib import ExitStack
 
 import pytest
+from live_fakes import beside
 
 from bgsub.jobs import interrupts
 from bgsub.jobs.interrupts import Interrupts, Signals, Terminated, finishing, terminations
@@ -108,12 +109,6 @@ def test_handlers_are_those_from_before():
     finally:
         signal.signal(signal.SIGINT, before)
     found = []
-
-    def work():
-        with terminations() as signals:
-            found.append(signals)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [None]
+    with beside(lambda: found.append(ExitStack().enter_context(terminations()))):
+        pass
+    assert found == [None]  # in another thread

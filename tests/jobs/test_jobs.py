@@ -7,19 +7,11 @@ import re
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from video_fakes import (
-    FakeSource,
-    ListSink,
-    ThresholdSubtractor,
-    content,
-    make_frames,
-    separate,
-    write_images,
-    write_video,
-)
+from video_fakes import FakeSource, ThresholdSubtractor, content, make_frames, separate, write_images, write_video
 
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.controls import Controls, LiveStatistics
@@ -169,26 +161,18 @@ def test_one_run_at_a_time_writes_an_output(job, tmp_path):
     assert {path.name for path in job.output.iterdir()} == made
 
 
-class Tunable(ThresholdSubtractor):
-    def __init__(self):
-        super().__init__()
-        self.changes = []
-
-    def tune(self, **parameters):
-        self.changes.append((len(self.rates), parameters, threading.current_thread().name))
-
-
 def test_changes_are_applied_once_in_the_tracking_thread(caplog):
-    controls, subtractor = Controls(), Tunable()
+    controls, subtractor, changes = Controls(), ThresholdSubtractor(), []
+    subtractor.tune = lambda **new: changes.append((len(subtractor.rates), new, threading.current_thread().name))
     controls.tune(threshold=0.2)
     controls.tune(threshold=0.3, shadows="off")
-    assert subtractor.changes == []
-    Pipeline(FakeSource(), subtractor, [ListSink()], controls=controls).run()
+    assert changes == []
+    Pipeline(FakeSource(), subtractor, controls=controls).run()
     assert controls.statistics.as_dict()["frame"] == "000011"
-    assert subtractor.changes == [(0, {"threshold": 0.3, "shadows": "off"}, "bgsub-track")]
+    assert changes == [(0, {"threshold": 0.3, "shadows": "off"}, "bgsub-track")]
     assert controls.parameters["threshold"] == 0.3
     controls.tune(threshold=0.4)
-    Pipeline(FakeSource(), ThresholdSubtractor(), [ListSink()], controls=controls).run()
+    Pipeline(FakeSource(), ThresholdSubtractor(), controls=controls).run()
     assert caplog.messages == ["ThresholdSubtractor cannot change threshold while it runs"]
 
 
@@ -206,13 +190,6 @@ def test_changes_before_the_start_and_wrong_changes():
     assert (controls.parameters["threshold"], controls.parameters["rank"]) == (0.5, 5)
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 IMAGE = make_frames(1)[0]
 SEPARATION = separate(IMAGE)
 
@@ -223,12 +200,12 @@ def update(statistics, index=0, separation=SEPARATION):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimpleNamespace(now=100.0)
 
 
 @pytest.fixture
 def statistics(clock):
-    return LiveStatistics(clock)
+    return LiveStatistics(lambda: clock.now)
 
 
 def test_statistics(clock, statistics):

@@ -1,13 +1,13 @@
 """Files are processed with a model that has seen their first frames; cameras, pipes and `online` runs are not."""
 
-import contextlib
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from checkpoint_kit import due_every
+from checkpoint_kit import due_every, raise_at
 from video_fakes import Writers, content, needs_pipes, streamed, write_images, write_video
 
 import bgsub
@@ -104,11 +104,9 @@ def test_a_restless_scene_starts_as_online(monkeypatch):
 
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_few_frames(count):
-    frames = make_video(count, leaves=count // 2)
-    masks = masks_of(frames)
+    masks = masks_of(make_video(count, leaves=count // 2))
     assert len(masks) == count
-    if count == 30:
-        assert found(masks[0]) > 0.9
+    assert count < 30 or found(masks[0]) > 0.9
 
 
 def test_at_most_500_frames_are_learned(monkeypatch):
@@ -150,24 +148,16 @@ def test_a_damaged_file_ends_as_before(tmp_path, caplog):
     assert caplog.text.count("in000058") == 1
 
 
-def interrupt(job, number, error):
-    def after(frame, _separation):
-        if frame.index + 1 == number:
-            raise error
-
-    with pytest.raises(type(error)):
-        run_job(job, watch=lambda _source: contextlib.nullcontext(after))
-
-
 def test_resume_continues_with_the_rehearsed_model(tmp_path, monkeypatch):
     due_every(monkeypatch, 10)
     folder = write_images(tmp_path / "in", make_video())
     roi = ("place=4,4,36,24",)
     run_job(make_job(folder, tmp_path / "whole", roi=roi))
     job = make_job(folder, tmp_path / "resumed", roi=roi, resume=True)
-    interrupt(job, 35, RuntimeError())
+    with pytest.raises(RuntimeError):
+        raise_at(job, 35, RuntimeError())
     with pytest.raises(ParameterError, match="--online False, now True"):
-        run_job(make_job(folder, tmp_path / "resumed", roi=roi, resume=True, online=True))
+        run_job(replace(job, online=True))
     with monkeypatch.context() as patched:
         patched.delattr(bgsub.BackgroundSubtractor, "rehearse")
         assert run_job(job).summary.resumed == 30
@@ -175,27 +165,22 @@ def test_resume_continues_with_the_rehearsed_model(tmp_path, monkeypatch):
     assert '"start_frame":0,' in (tmp_path / "whole" / "events.jsonl").read_text()
 
 
-def signal_at(monkeypatch, number):
-    """Make the main thread get Ctrl-C with a frame of the rehearsal, and give it time to answer."""
+def test_an_interrupted_rehearsal_starts_again(tmp_path, monkeypatch):
     plain, counts = bgsub.BackgroundSubtractor.apply, []
 
     def apply(self, frame):
+        """Send Ctrl-C to the main thread with frame 20, and give it time to answer."""
         counts.append(0)
-        if len(counts) >= number:
-            if len(counts) == number:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            time.sleep(0.2)
+        if len(counts) == 20:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.2 * (len(counts) >= 20))
         return plain(self, frame)
 
-    monkeypatch.setattr(bgsub.BackgroundSubtractor, "apply", apply)
-
-
-def test_an_interrupted_rehearsal_starts_again(tmp_path, monkeypatch):
     folder = write_images(tmp_path / "in", make_video())
     run_job(make_job(folder, tmp_path / "whole"))
     job = make_job(folder, tmp_path / "out", resume=True)
     with monkeypatch.context() as patched:
-        signal_at(patched, 20)
+        patched.setattr(bgsub.BackgroundSubtractor, "apply", apply)
         with pytest.raises(StoppedError, match="stopped after 0 frames; the same command starts over"):
             run_job(job)
     assert run_job(job).summary.frames == LENGTH

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import signal
 import threading
 import time
-from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -88,11 +87,8 @@ def test_failure_of_each_stage(part, at, queue_size):
 
 
 def test_failure_of_progress_and_of_closing(subtractor, caplog):
-    def fail(*_):
-        raise error
-
     sink, error = ListSink(), ValueError("no progress")
-    fails(error, FakeSource(), subtractor, [sink], progress=fail)
+    fails(error, FakeSource(), subtractor, [sink], progress=mock.Mock(side_effect=error))
     assert sink.ended == ["abort"]
     sinks = [ListSink(), ListSink("close"), ListSink()]
     fails(sinks[1].error, FakeSource(), subtractor, sinks)
@@ -128,33 +124,20 @@ def test_interrupt_in_a_sink_finishes_the_outputs(subtractor, at):
     assert source.closed == 1
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_signal_while_outputs_are_closed(tmp_path):
-    script = f"""
-import os, signal, sys, threading, time
-sys.path.insert(0, {str(Path(__file__).parents[1] / "video")!r})
-from video_fakes import FakeSource, ListSink, ThresholdSubtractor
-from bgsub.jobs.pipeline import Pipeline
-class Endless(FakeSource):
-    def _frames(self):
-        while True:
-            yield from super()._frames()
-class Impatient(ListSink):
-    def close(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.02)
-        super().close()
-sink = Impatient()
-def progress(frame, _):
-    if len(sink.frames) == 20:
-        os.kill(os.getpid(), signal.SIGINT)
-summary = Pipeline(Endless(), ThresholdSubtractor(), [sink], progress=progress).run()
-print(summary.stopped, summary.frames >= 19, sink.ended, threading.active_count())
-print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-"""
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
-    assert result.stdout.splitlines() == ["SIGINT True ['close'] 1", "True"], result
+def test_signal_while_outputs_are_closed(subtractor):
+    class Impatient(ListSink):
+        def close(self):
+            signal.raise_signal(signal.SIGINT)
+            super().close()
+
+    def progress(frame, _separation):
+        if frame.index == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    before, sink = signal.getsignal(signal.SIGINT), Impatient()
+    summary = Pipeline(FakeSource(1000), subtractor, [sink], progress=progress).run()
+    assert (summary.stopped, summary.frames, sink.ended) == ("SIGINT", 6, ["close"])
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # process_video, with real files
@@ -198,12 +181,6 @@ SLOW = 3  # the frame whose separation takes long
 SHOWN = 4  # frames that are shown meanwhile
 
 
-@pytest.fixture
-def soon(monkeypatch):
-    monkeypatch.setattr(pipeline, "_IDLE_SECONDS", 0.001)
-    monkeypatch.setattr(pipeline, "_LATE", 0.001)
-
-
 class Camera(FakeSource):
     """Frames one by one until it is cancelled: each waits until the one before it was shown or separated."""
 
@@ -223,59 +200,48 @@ class Camera(FakeSource):
         self.next.release()
 
 
-class Slow(ThresholdSubtractor):
-    """Takes as long for one frame as the test needs."""
+def test_previews_while_a_frame_is_late(monkeypatch):
+    monkeypatch.setattr(pipeline, "_IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(pipeline, "_LATE", 0.001)
+    camera, controls, done, recording, late = Camera(), Controls(), threading.Event(), ListSink(), []
 
-    def __init__(self, camera):
-        super().__init__()
-        self.camera, self.done = camera, threading.Event()
+    class Slow(ThresholdSubtractor):
+        def process(self, image, learningRate=-1):
+            if len(self.rates) == SLOW:
+                camera.next.release()
+                assert done.wait(30)
+            return super().process(image, learningRate)
 
-    def process(self, image, learningRate=-1):
-        if len(self.rates) == SLOW:
-            self.camera.next.release()
-            assert self.done.wait(30)
-        return super().process(image, learningRate)
+    class Screen(ListSink):
+        """Releases the next frame of the camera some time after a preview."""
 
+        def __init__(self):
+            super().__init__()
+            self.previews, self.threads, self.looks = [], set(), 0
 
-class Screen(ListSink):
-    """Releases the next frame of the camera some time after a preview."""
+        def write(self, frame, separation):
+            super().write(frame, separation)
+            camera.next.release()
 
-    def __init__(self, camera, subtractor, after=lambda: None):
-        super().__init__()
-        self.camera, self.subtractor, self.after = camera, subtractor, after
-        self.previews, self.threads = [], set()
-        self.looks = 0
-
-    def write(self, frame, separation):
-        super().write(frame, separation)
-        self.camera.next.release()
-
-    def preview(self, frame):
-        self.previews.append((len(self.frames), frame.index))
-        self.threads.add(threading.current_thread())
-        if len(self.previews) == SHOWN:
-            self.subtractor.done.set()
-            self.after()
-        else:
+        def preview(self, frame):
+            self.previews.append((len(self.frames), frame.index))
+            self.threads.add(threading.current_thread())
             self.looks = 3
+            if len(self.previews) == SHOWN:
+                late.append((controls.statistics.is_late, controls.busy))
+                done.set()
 
-    def idle(self):
-        self.looks -= 1
-        if self.looks == 0:
-            self.camera.next.release()
-
-
-@pytest.mark.usefixtures("soon")
-def test_previews_while_a_frame_is_late():
-    camera, controls = Camera(), Controls()
-    subtractor, recording, late = Slow(camera), ListSink(), []
-    screen = Screen(camera, subtractor, lambda: late.append((controls.statistics.is_late, controls.busy)))
+        def idle(self):
+            self.looks -= 1
+            if self.looks == 0 and not done.is_set():
+                camera.next.release()
 
     def progress(frame, _separation):
         if frame.index > SLOW:
             controls.quit()
 
-    Pipeline(camera, subtractor, [recording, screen], controls=controls, progress=progress).run()
+    screen = Screen()
+    Pipeline(camera, Slow(), [recording, screen], controls=controls, progress=progress).run()
     # Before the late one came out, the frames behind it, each once; after it the newest is separated.
     # (On a busy machine that one may be late as well.)
     assert screen.previews[:SHOWN] == [(SLOW, SLOW + 1 + number) for number in range(SHOWN)]

@@ -2,13 +2,15 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
-from checkpoint_kit import due_every
-from video_fakes import content, write_images, write_video
+from checkpoint_kit import due_every, raise_at
+from video_fakes import content, quit_after, write_images, write_video
 
 from bgsub.errors import BrokenSourceError, ParameterError, SinkError, SourceError, StoppedError
 from bgsub.events.summary_page import SummarySink
@@ -49,13 +51,8 @@ class Broken(Exception):
 
 def interrupt(job, number, error=Broken, raises=Broken):
     """Do a job; the frame of that number brings an error."""
-
-    def after(frame, _separation):
-        if frame.index + 1 == number:
-            raise error
-
     with pytest.raises(raises) as caught:
-        run_job(job, watch=lambda _source: contextlib.nullcontext(after))
+        raise_at(job, number, error)
     return str(caught.value)
 
 
@@ -69,14 +66,11 @@ def make_job(inputs, output, kind="video", **fields):
 @pytest.fixture(scope="module")
 def expected_outputs(inputs, tmp_path_factory):
     """Results and outputs of runs without an interruption, by kind."""
-    known = {}
 
+    @functools.cache
     def run(kind):
-        if kind not in known:
-            output = tmp_path_factory.mktemp(kind)
-            job = make_job(inputs, output, kind, save_model=output / "model.npz")
-            known[kind] = (run_job(job), content(output))
-        return known[kind]
+        output = tmp_path_factory.mktemp(kind)
+        return run_job(make_job(inputs, output, kind, save_model=output / "model.npz")), content(output)
 
     return run
 
@@ -162,12 +156,9 @@ def test_kill_while_outputs_of_a_broken_source_are_finished(inputs, tmp_path, mo
                 raise BrokenSourceError("the disk of the source is gone")
             yield frame
 
-    def killed(_self):
-        raise Broken
-
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "remaining", remaining)
-        patch.setattr(StillSink, "close", killed)
+        patch.setattr(StillSink, "close", mock.Mock(side_effect=Broken))
         with pytest.raises(Broken):
             run_job(job)
     assert len(np.load(tmp_path / "mask.npz")["mask"]) == 25
@@ -207,23 +198,17 @@ def test_unsuitable_checkpoints_are_refused(inputs, tmp_path):
 
 @pytest.mark.large
 @pytest.mark.parametrize("missing", [False, True])
-def test_kill_while_outputs_are_finished(inputs, tmp_path, caplog, monkeypatch, missing):
+def test_kill_while_outputs_are_finished(inputs, tmp_path, caplog, missing):
     """The same command goes on and finishes them again, or starts over where a partial output is missing."""
-
-    def killed(_self):
-        raise Broken
+    views = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
 
     def job(folder, **fields):
-        model, views = tmp_path / folder / "model.npz", ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
-        return make_job(
-            inputs, tmp_path / folder, save=views, event_formats=("csv", "html"), save_model=model, **fields
-        )
+        fields |= {"save": views, "event_formats": ("csv", "html"), "save_model": tmp_path / folder / "model.npz"}
+        return make_job(inputs, tmp_path / folder, **fields)
 
     run_job(job("whole"))
-    with monkeypatch.context() as patch:  # the last output
-        patch.setattr(SummarySink, "close", killed)
-        with pytest.raises(Broken):
-            run_job(job("killed", resume=True))
+    with mock.patch.object(SummarySink, "close", side_effect=Broken), pytest.raises(Broken):  # the last output
+        run_job(job("killed", resume=True))
     assert (tmp_path / "killed" / "events.csv").exists()
     if missing:
         (tmp_path / "killed" / "mask.npz.partial").unlink()
@@ -238,15 +223,11 @@ def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path):
     resumed = 0
     for number in (0, 67, 121):  # 0: before the first frame
         controls = Controls()
-
-        def after(frame, _separation, controls=controls, number=number):
-            if frame.index + 1 >= number:
-                controls.quit()
-
         if not number:
             controls.quit()
+        quitting = quit_after(controls, number - resumed)
         with pytest.raises(StoppedError, match=r"starts over|goes on after") as stopped:
-            run_job(job, controls=controls, watch=lambda _source, after=after: contextlib.nullcontext(after))
+            run_job(job, controls=controls, watch=lambda _source, after=quitting: contextlib.nullcontext(after))
         summary = stopped.value.result.summary
         assert (summary.resumed, Checkpoint.read(tmp_path / ".resume" / "state").frames) == (resumed, summary.frames)
         assert number <= summary.frames <= max(resumed + 1, number) + 20

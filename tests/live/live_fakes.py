@@ -39,19 +39,10 @@ def request(port: int, path: str, method: str = "GET", body: object = None, fiel
         connection.close()
 
 
-@contextmanager
-def taken_port(listening: bool = True):
-    """A socket on a port of this machine that never answers; without `listening`, connections are refused."""
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        if listening:
-            taken.listen()
-        yield taken, taken.getsockname()[1]
-
-
-def free_port() -> int:
-    with taken_port(listening=False) as (_, port):
-        return port
+        return taken.getsockname()[1]
 
 
 @contextmanager
@@ -137,16 +128,22 @@ class FakeDisplay:
 
     def __init__(self, keys: str | list[int] = (), cross: int | None = None) -> None:
         self.keys = [ord(key) if isinstance(key, str) else key for key in keys]
-        self.cross = cross
-        self.looks = 0
+        self.cross, self.looks = cross, 0
         self.shown: list[np.ndarray] = []
-        self.is_open = False
+        self.titles: list[str] = []  # of all windows, and of those that were closed
+        self.closed: list[str] = []
+        self.threads: set[threading.Thread] = set()
+
+    @property
+    def is_open(self) -> bool:
+        return len(self.titles) > len(self.closed)
 
     def open(self, title: str) -> None:
-        self.is_open = True
+        self.titles.append(title)
 
     def show(self, title: str, image: np.ndarray) -> None:
         assert self.is_open
+        self.threads.add(threading.current_thread())
         self.shown.append(image.copy())
 
     def key(self, milliseconds: int) -> int:
@@ -157,4 +154,4 @@ class FakeDisplay:
         return self.cross is None or self.looks < self.cross
 
     def close(self, title: str) -> None:
-        self.is_open = False
+        self.closed.append(title)

@@ -1,16 +1,19 @@
-"""Camera streams over HTTP with failures of the connection, from the loopback camera with its stamps."""
+"""Camera streams over the loopback with failures of the connection, and stamps in the pictures."""
 
 from __future__ import annotations
 
 import itertools
 import logging
+import socketserver
 import time
 
 import numpy as np
 import pytest
+from camera_servers import BASIC, RtspCamera
 from live_fakes import beside, free_port, wait_until
-from serve_camera import LoopbackCamera, age, read_stamp
-from video_fakes import make_frames, wait_first
+from serve_camera import LoopbackCamera, age, milliseconds, read_stamp, stamp
+from serving import serving
+from video_fakes import make_frames, wait_first, write_video
 
 from bgsub.live.viewer import encode_part
 from bgsub.video import CameraSource
@@ -30,18 +33,6 @@ def quick(monkeypatch):
     wait_first(monkeypatch, 0.05)
 
 
-def test_frames_arrive_in_order(camera):
-    with CameraSource(camera.address) as source:
-        assert source.size == (64, 48)
-        got = [frame for frame, _ in zip(source, range(20), strict=False)]
-    numbers = [read_stamp(frame.image)[0] for frame in got]
-    assert numbers == sorted(set(numbers))
-    # The numbers of the source grow with those of the camera, which leaves out late pictures.
-    pairs = [(frame.index - got[0].index, number - numbers[0]) for frame, number in zip(got, numbers, strict=True)]
-    assert all(index <= number for index, number in pairs)
-    wait_until(lambda: camera.clients == 0)
-
-
 def test_slow_receiver_gets_the_newest_frame(camera):
     latencies = []
     with CameraSource(camera.address) as source:
@@ -51,6 +42,7 @@ def test_slow_receiver_gets_the_newest_frame(camera):
     assert source.dropped >= 15
     # Without a thread that drains the stream it would be 0.7 s in the end.
     assert np.median(latencies) < 0.1
+    wait_until(lambda: camera.clients == 0)
 
 
 @pytest.mark.parametrize("kind", ["random", "zeros", "empty"])
@@ -100,3 +92,47 @@ def test_wait_for_a_missing_camera(caplog):
         assert next(iter(source)).image.shape == (48, 64, 3)
     late[0].stop()
     assert "no answer, no access, or no video; trying again in 0.05 s" in caplog.text
+
+
+# Over TCP and RTSP
+
+SIZE = (160, 120)
+
+
+@pytest.fixture
+def video(tmp_path):
+    """Return 25 numbered pictures as the bytes of an MPEG transport stream."""
+    pictures = np.full((25, *SIZE[::-1], 3), 90, np.uint8)
+    for number, picture in enumerate(pictures):
+        stamp(picture, number, milliseconds())
+    return write_video(tmp_path / "a.ts", pictures, codec="MPG2").read_bytes()
+
+
+def check(source, count):
+    """Read some frames in order, of no known length."""
+    assert (source.size, source.live, source.length) == (SIZE, True, None)
+    frames = [frame for frame, _ in zip(source, range(count), strict=False)]
+    assert all(one.index < two.index for one, two in itertools.pairwise(frames))
+    assert all(read_stamp(frame.image)[0] in range(25) for frame in frames)
+
+
+def test_interrupted_mpeg_over_tcp(video):
+    class Sender(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.sendall(video)
+
+    with (
+        serving(server := socketserver.ThreadingTCPServer(("127.0.0.1", 0), Sender)),
+        CameraSource(f"tcp://127.0.0.1:{server.server_address[1]}", read_timeout=3) as source,
+    ):
+        check(source, 3)
+        assert any(source.reconnections for _ in source)
+        check(source, 3)
+
+
+def test_rtsp(video):
+    with serving(server := RtspCamera(video, BASIC)):
+        address = f"rtsp://me:secret@127.0.0.1:{server.port}/live"
+        with CameraSource(address, read_timeout=3, reconnect=False) as source:
+            assert source.name == f"stream 'rtsp://127.0.0.1:{server.port}/live'"
+            check(source, 15)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -29,34 +29,17 @@ DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 class Run:
     """A camera in a pipeline in a thread, on a page."""
 
-    def __init__(self, count: int = 1, **options: object) -> None:
-        names = [f"camera {number}" for number in range(count)]
-        self.controls = {name: Controls() for name in names}
-        self.subtractors = [Tunable() for _ in names]
-        self.cameras = [WalkingSquare(name) for name in names]
+    def __init__(self, **options: object) -> None:
+        self.controls, self.subtractor, self.camera = Controls(), Tunable(), WalkingSquare()
         self.server = LiveServer(self.controls, port=0, **options)
-        self.threads = []
-        for number, controls in enumerate(self.controls.values()):
-            sinks = [self.server.broadcasts[number]]
-            pipeline = Pipeline(self.cameras[number], self.subtractors[number], sinks, controls=controls)
-            self.threads.append(threading.Thread(target=pipeline.run))
-            self.threads[-1].start()
+        pipeline = Pipeline(self.camera, self.subtractor, self.server.broadcasts, controls=self.controls)
+        self.thread = threading.Thread(target=pipeline.run)
+        self.thread.start()
 
     def close(self) -> None:
-        for controls in self.controls.values():
-            controls.quit()
-        for thread in self.threads:
-            thread.join()
+        self.controls.quit()
+        self.thread.join()
         self.server.close()
-
-
-@contextmanager
-def running(**options):
-    run = Run(**options)
-    try:
-        yield run
-    finally:
-        run.close()
 
 
 @contextmanager
@@ -87,8 +70,7 @@ def natural_size(page, width: int, height: int, number: int = 0) -> None:
 
 
 def test_page_shows_and_controls_the_run(monkeypatch):
-    with running() as run, browsing(viewport=DESKTOP) as page:
-        (controls,) = run.controls.values()
+    with closing(Run()) as run, browsing(viewport=DESKTOP) as page:
         page.goto(run.server.address)
         natural_size(page, 640, 480)  # the panel
         number = page.locator("[data-number='foreground']")
@@ -104,35 +86,35 @@ def test_page_shows_and_controls_the_run(monkeypatch):
         slider = page.get_by_label("Threshold")
         slider.focus()
         slider.press("ArrowRight")
-        wait_for(page, lambda: run.subtractors[0].changes.get("threshold") == 0.09)
+        wait_for(page, lambda: run.subtractor.changes.get("threshold") == 0.09)
         sync_api.expect(page.locator(".setting output").first).to_have_text("0.09")
-        controls.tune(threshold=0.3)
+        run.controls.tune(threshold=0.3)
         wait_for(page, lambda: slider.input_value() == "0.3")
 
         freeze = page.get_by_role("button", name="Freeze")
         freeze.click()
         sync_api.expect(freeze).to_have_attribute("aria-pressed", "true")
-        wait_for(page, lambda: run.subtractors[0].rates[-1] == 0)
+        wait_for(page, lambda: run.subtractor.rates[-1] == 0)
         sync_api.expect(page.locator(".states")).to_have_text("frozen")
         freeze.click()
         sync_api.expect(freeze).to_have_attribute("aria-pressed", "false")
         boxes = page.get_by_role("button", name="Boxes")
         boxes.click()
         sync_api.expect(boxes).to_have_attribute("aria-pressed", "true")
-        assert controls.boxes
+        assert run.controls.boxes
         page.get_by_role("button", name="Reset").click()
-        wait_for(page, lambda: 1 in run.subtractors[0].rates)
+        wait_for(page, lambda: 1 in run.subtractor.rates)
 
         page.get_by_role("button", name="Pause").click()
-        wait_for(page, lambda: controls.paused)
+        wait_for(page, lambda: run.controls.paused)
         sync_api.expect(page.locator(".states")).to_have_text("paused")
         with page.expect_download() as download:
             page.get_by_text("Snapshot").click()
         assert download.value.suggested_filename == "snapshot-contours.png"
         page.get_by_role("button", name="Pause").click()
-        wait_for(page, lambda: not controls.paused)
+        wait_for(page, lambda: not run.controls.paused)
 
-        late = run.subtractors[0].late
+        late = run.subtractor.late
         late.clear()
         sync_api.expect(page.locator(".states")).to_have_text("the mask is late")
         encoded = run.server.broadcasts[0]._jpeg.count
@@ -143,7 +125,7 @@ def test_page_shows_and_controls_the_run(monkeypatch):
         late.set()
         sync_api.expect(page.locator(".states")).to_have_text("")
 
-        run.cameras[0].silent.set()
+        run.camera.silent.set()
         sync_api.expect(page.locator(".states")).to_have_text("waiting for the camera ...")
 
 
@@ -180,7 +162,7 @@ def near(text: str, *points) -> bool:
 def test_regions_are_edited_and_saved(viewport):
     saved = Saved()
     store = RegionStore({"roi": ["door=32,24,64,48"], "privacy": ["10%,80%;30%,80%;20%,95%"]}, saved.save)
-    with running(regions=store) as run, browsing(viewport=viewport) as page:
+    with closing(Run(regions=store)) as run, browsing(viewport=viewport) as page:
         edit(page, run)
         polygons = page.locator("svg.drawing polygon")
         sync_api.expect(polygons).to_have_count(2)
@@ -222,7 +204,7 @@ def test_regions_are_edited_and_saved(viewport):
 
 def test_unsaved_regions_stay_on_the_page():
     saved = Saved("the disk is full")
-    with running(regions=RegionStore({}, saved.save)) as run, browsing(refused=True) as page:
+    with closing(Run(regions=RegionStore({}, saved.save))) as run, browsing(refused=True) as page:
         edit(page, run)
         drag(page, (10, 10), (40, 40))
         page.get_by_role("button", name="Save").click()
@@ -237,7 +219,7 @@ def test_hidden_page_ends_its_streams_and_a_refused_one_is_retried(monkeypatch):
     monkeypatch.setattr("bgsub.live.server.MAX_STREAMS", 1)
     hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); "
     hide += "document.dispatchEvent(new Event('visibilitychange')); }"
-    with running() as run, browsing(refused=True) as page:
+    with closing(Run()) as run, browsing(refused=True) as page:
         page.goto(run.server.address)
         natural_size(page, 640, 480)
         page.evaluate(hide, True)
@@ -251,7 +233,7 @@ def test_hidden_page_ends_its_streams_and_a_refused_one_is_retried(monkeypatch):
 
 
 def test_token_in_the_browser():
-    with running(token="correct-horse") as run, browsing(refused=True) as page:
+    with closing(Run(token="correct-horse")) as run, browsing(refused=True) as page:
         plain = run.server.address.split("?")[0]
         assert page.goto(f"{plain}?token=wrong-horse").status == 403
         assert page.goto(plain).status == 403
@@ -259,24 +241,22 @@ def test_token_in_the_browser():
         assert page.url == plain
         natural_size(page, 640, 480)
         page.get_by_role("button", name="Pause").click()
-        wait_for(page, lambda: next(iter(run.controls.values())).paused)
+        wait_for(page, lambda: run.controls.paused)
 
 
 def wait_for(page, condition) -> None:
     """Wait for a condition here while the page goes on."""
-
     wait_until(lambda: page.wait_for_timeout(20) or condition())
 
 
 def test_keys_of_the_page():
-    with running() as run, browsing(viewport=DESKTOP) as page:
-        (controls,) = run.controls.values()
+    with closing(Run()) as run, browsing(viewport=DESKTOP) as page:
         page.goto(run.server.address)
         natural_size(page, 640, 480)
         page.keyboard.press("f")
-        wait_for(page, lambda: controls.frozen)
+        wait_for(page, lambda: run.controls.frozen)
         page.keyboard.press("b")
-        wait_for(page, lambda: controls.boxes)
+        wait_for(page, lambda: run.controls.boxes)
         page.keyboard.press("Space")
         sync_api.expect(page.locator(".states")).to_have_text("paused, frozen")
         page.keyboard.press("v")
@@ -286,8 +266,8 @@ def test_keys_of_the_page():
         slider.press("f")  # keys of a control are its own
         page.locator("h1").click()
         page.keyboard.press("Space")
-        wait_for(page, lambda: not controls.paused)
-        assert controls.frozen
+        wait_for(page, lambda: not run.controls.paused)
+        assert run.controls.frozen
         with page.expect_download():
             page.keyboard.press("s")
         assert all(

@@ -25,6 +25,7 @@ from bgsub.video import ArraySource, Sink
 
 pytestmark = pytest.mark.large
 QUICK = {"start_frames": 3, "threads": 1}
+ON_PAGE = {"window": False, "page": {"port": 0}}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,12 +38,13 @@ def kernels():
 
 
 class Counting(Sink):
-    """Count frames and call `after` with each count."""
+    """Count frames, keep the newest separation and call `after` with each count."""
 
     def __init__(self, after=lambda count: None):
         self.count, self.threads, self.ended, self._after = 0, set(), False, after
 
     def write(self, frame, separation):
+        self.newest = separation
         self.count += 1
         self.threads.add(threading.current_thread())
         self._after(self.count)
@@ -51,28 +53,9 @@ class Counting(Sink):
         self.ended = True
 
 
-class Display(FakeDisplay):
-    """A fake screen that records titles and threads."""
-
-    def __init__(self):
-        super().__init__()
-        self.titles, self.closed, self.threads = [], [], set()
-
-    def open(self, title):
-        super().open(title)
-        self.titles.append(title)
-
-    def show(self, title, image):
-        self.threads.add(threading.current_thread())
-        super().show(title, image)
-
-    def close(self, title):
-        self.closed.append(title)
-
-
 @pytest.fixture
 def display(monkeypatch):
-    display = Display()
+    display = FakeDisplay()
     monkeypatch.setattr("bgsub.live.window.CvDisplay", lambda: display)
     return display
 
@@ -160,8 +143,7 @@ def test_keys_control_all_cameras(cameras, display):
 
 
 def test_parameters_reach_the_subtractor(cameras, monkeypatch):
-    described = camera("0", parameters={**QUICK, "threshold": 0.2})
-    with LiveSession([described], window=False, page={"port": 0}) as session:
+    with LiveSession([camera("0", parameters={**QUICK, "threshold": 0.2})], **ON_PAGE) as session:
         controls, made, runner = session.controls["camera 0"], [], session._runner
 
         def run(source, subtractor, *arguments, **options):
@@ -200,8 +182,7 @@ def test_window_works_while_the_camera_opens(display, monkeypatch):
 
 
 def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
-    options = {"window": False, "page": {"port": 0}, "snapshot_folder": tmp_path}
-    with LiveSession([camera("0"), camera("1")], **options) as session:
+    with LiveSession([camera("0"), camera("1")], **ON_PAGE, snapshot_folder=tmp_path) as session:
 
         def work():
             wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
@@ -234,7 +215,7 @@ def test_requested_snapshot_is_notified(cameras, tmp_path):
 
     sink = NotificationSink(EventFeed(ObjectLinker()), [Memory()], source="gate")
     described = [camera("0", sink, Counting(after))]
-    with LiveSession(described, window=False, page={"port": 0}, snapshot_folder=tmp_path) as session:
+    with LiveSession(described, **ON_PAGE, snapshot_folder=tmp_path) as session:
         (outcome,) = session.run()
     (sent,) = [one for one in Memory.notifications if one.event == "request"]
     assert (sent.type, sent.number, sent.source) == ("snapshot", 1, "gate")
@@ -278,48 +259,30 @@ def test_quit_does_not_wait_for_a_slow_file(tmp_path):
     assert outcome.result.summary.seconds < 20
 
 
-class Keeping(Counting):
-    """Counting that keeps the newest separation."""
-
-    def write(self, frame, separation):
-        self.newest = separation
-        super().write(frame, separation)
-
-
 def test_drawn_regions_hold_at_once(cameras):
     """The square moves in rows 90 to 150; its mask and its colour follow the regions that are drawn."""
     store, seen = RegionStore({}, Saved().save), []
     nothing = {"roi": [], "ignore": [], "privacy": []}
     lower, upper = "low=0%,50%;100%,50%;100%,100%;0%,100%", "high=0%,0%;100%,0%;100%,50%;0%,50%"
-    steps = {
-        25: {**nothing, "roi": [lower]},
-        40: {**nothing, "ignore": [lower]},
-        55: nothing,
-        70: {**nothing, "privacy": [upper]},
-    }
+    steps = {25: {"roi": [lower]}, 40: {"ignore": [lower]}, 55: {}, 70: {"privacy": [upper]}}
 
     def after(count):
+        if count == 1:
+            with pytest.raises(ParameterError, match="lies outside of the frame"):
+                store.replace({**nothing, "roi": ["far=400,10,20,20"]})
         if count in steps or count == 90:
             found = counting.newest.mask == 255
             seen.append([found[:120].any(), found[120:].any(), bool(counting.newest.frame[:115].any())])
         if count in steps:
-            seen.append(store.replace(steps[count], [(HEIGHT, WIDTH)]))
+            seen.append(store.replace({**nothing, **steps[count]}, [(HEIGHT, WIDTH)]))
         if count == 90:
             session.quit()
 
-    counting = Keeping(after)
-    options = {"window": False, "page": {"port": 0}, "regions": store}
-    with LiveSession([camera("0", counting, roi=())], **options) as session:
+    counting = Counting(after)
+    with LiveSession([camera("0", counting, roi=())], **ON_PAGE, regions=store) as session:
         session.run()
-    notice = "regions saved in bgsub.toml; used from now on"
-    assert seen[1::2] == [notice] * 4
-    assert seen[::2] == [
-        [True, True, True],
-        [False, True, True],
-        [True, False, True],
-        [True, True, True],
-        [False, True, False],
-    ]
+    assert seen[1::2] == ["regions saved in bgsub.toml; used from now on"] * 4
+    assert seen[::2] == [[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1], [0, 1, 0]]
     assert not store._followers
 
 
@@ -339,25 +302,8 @@ def test_a_camera_that_opens_later_uses_the_drawn_regions(cameras, monkeypatch):
         if count == 5:
             seen.append(store.replace({"roi": [], "ignore": [], "privacy": [everything]}))
 
-    late = Keeping(lambda count: count == 5 and session.quit())
-    options = {"window": False, "page": {"port": 0}, "regions": store}
-    with LiveSession([camera("0", Keeping(first)), camera("1", late)], **options) as session:
+    late = Counting(lambda count: count == 5 and session.quit())
+    with LiveSession([camera("0", Counting(first)), camera("1", late)], **ON_PAGE, regions=store) as session:
         session.run()
     assert seen == ["regions saved in bgsub.toml; used from now on"]
     assert not late.newest.frame.any()
-
-
-def test_a_region_outside_of_a_running_camera_is_refused(cameras):
-    store, errors = RegionStore({}, Saved().save), []
-
-    def after(count):
-        if count == 1:
-            with pytest.raises(ParameterError, match="lies outside of the frame") as error:
-                store.replace({"roi": ["far=400,10,20,20"], "ignore": [], "privacy": []})
-            errors.append(error)
-            session.quit()
-
-    options = {"window": False, "page": {"port": 0}, "regions": store}
-    with LiveSession([camera("0", Counting(after))], **options) as session:
-        session.run()
-    assert errors

@@ -8,12 +8,14 @@ import http.server
 import logging
 import re
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from live_fakes import beside, wait_until
 from serving import serving
 from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, read_video, wait_first, write_video
 
@@ -40,20 +42,6 @@ def plug(monkeypatch):
         return openings
 
     return put
-
-
-class MuteCapture(FakeCapture):
-    """Sends its frames and then blocks until the test sets `end`."""
-
-    def __init__(self, frames) -> None:
-        super().__init__(frames)
-        self.silent, self.end = threading.Event(), threading.Event()
-
-    def read(self):
-        if not self.frames:
-            self.silent.set()
-            self.end.wait(20)
-        return super().read()
 
 
 def test_a_camera_that_was_lost_continues(plug, caplog, frames):
@@ -119,11 +107,20 @@ def test_errors_of_the_driver_are_raised(plug):
 
 @pytest.fixture
 def mute(plug, frames):
-    """A camera that sends three frames and then nothing."""
+    """A camera that sends three frames and then nothing until the end of the test; an event tells that it is silent."""
+    silent, end = threading.Event(), threading.Event()
+
+    class MuteCapture(FakeCapture):
+        def read(self):
+            if not self.frames:
+                silent.set()
+                end.wait(20)
+            return super().read()
+
     capture = MuteCapture(frames[:3])
     plug(capture)
-    yield capture
-    capture.end.set()
+    yield silent
+    end.set()
     for thread in threading.enumerate():
         if thread.name == "bgsub-grab":
             thread.join(5)
@@ -131,24 +128,17 @@ def mute(plug, frames):
 
 
 def test_close_ends_a_wait_for_a_silent_camera(mute):
-    source, last = CameraSource(0), threading.Event()
-
-    def read():
-        for frame in source:
-            if frame.index == 2:
-                last.set()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    assert last.wait(5)
-    assert mute.silent.wait(5)
-    source.close()
-    thread.join(2)
-    assert not thread.is_alive()
+    source, got = CameraSource(0), []
+    with beside(lambda: got.extend(frame.index for frame in source)):
+        wait_until(lambda: 2 in got)
+        assert mute.wait(5)
+        begin = time.monotonic()
+        source.close()
+    assert time.monotonic() - begin < 2
 
 
 def test_wrong_parameters():
-    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("max_wait", 0)]
+    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("max_wait", 0), ("read_timeout", 0)]
     for name, value in [*wrong, ("open_timeout", float("inf"))]:
         with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {value}$"):
             CameraSource(0, **{name: value})
@@ -197,21 +187,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Sends a file, if the password is right."""
 
     def do_GET(self):
-        self.server.asked.append(self.path)
-        target = self.server.elsewhere.get(self.path)
-        if target is not None:
-            self.tell(302, Location=target)
-        elif self.server.ask and not self.knows_password():
-            self.tell(401, WWW_Authenticate=self.server.ask)
+        server, data = self.server, b""
+        server.asked.append(self.path)
+        if self.path in server.elsewhere:
+            status, *field = 302, "Location", server.elsewhere[self.path]
+        elif server.ask and not self.knows_password():
+            status, *field = 401, "WWW-Authenticate", server.ask
         else:
-            self.tell(200, Content_Length=str(len(self.server.data)))
-            self.wfile.write(self.server.data)
-
-    def tell(self, status, **fields):
+            data = server.data
+            status, *field = 200, "Content-Length", str(len(data))
         self.send_response(status)
-        for name, value in fields.items():
-            self.send_header(name.replace("_", "-"), value)
+        self.send_header(*field)
         self.end_headers()
+        self.wfile.write(data)
 
     def knows_password(self):
         given = self.headers.get("Authorization", "")
@@ -229,16 +217,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = False
-
-    def handle_error(self, *_):
-        """Ignore clients that close the connection."""
-
-
 @contextmanager
 def served(data, ask="", elsewhere=()):
-    server = Server(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads, server.handle_error = False, lambda *_: None  # clients may close the connection
     server.data, server.ask, server.elsewhere = data, ask, dict(elsewhere)
     server.asked, server.place = [], f"127.0.0.1:{server.server_port}"
     with serving(server):

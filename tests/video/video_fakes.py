@@ -15,7 +15,7 @@ import pytest
 from bgsub._opencv import cv2
 from bgsub.jobs.controls import Controls
 from bgsub.separation import Separation
-from bgsub.video import FrameSource, Sink
+from bgsub.video import FrameSource, Sink, open_source
 from bgsub.video._pyav import av
 from bgsub.video.sources.base import Frame, number_name
 
@@ -101,6 +101,12 @@ def read_video(path: Path) -> list[np.ndarray]:
         frames.append(answer[1])
     capture.release()
     return frames
+
+
+def read_frames(source: object, **options: object) -> list[Frame]:
+    """Open a source, read all its frames and close it."""
+    with open_source(source, **options) as opened:
+        return list(opened)
 
 
 def separate(image: np.ndarray) -> Separation:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
+
+import numpy as np
+from cli_inputs import make_scene
+from video_fakes import write_video
 
 from bgsub.errors import SinkError, SourceError
 from bgsub.jobs.batch.run import run_batch
 from bgsub.jobs.batch.task import do_task
-
-
-@dataclass
-class FakeResult:
-    source: str
-    output: Path
-    already_done: bool = False
-
-    def as_dict(self):
-        return {"source": self.source, "frames": 3, "outputs": [str(self.output)]}
 
 
 class FakeJobs:
@@ -41,7 +35,8 @@ class FakeJobs:
         (job.output / "half").unlink()
         (job.output / "mask.txt").write_text(Path(job.source).read_text())
         self.done.append(name)
-        return FakeResult(job.source, job.output / "mask.txt")
+        values = {"source": job.source, "frames": 3, "outputs": [str(job.output / "mask.txt")]}
+        return SimpleNamespace(already_done=False, as_dict=lambda: values)
 
 
 class FakeWorkers:
@@ -77,6 +72,13 @@ def run(patterns, output, workers=None, **options):
     """Run a batch with fake workers."""
     with mock.patch("bgsub.jobs.batch.run.make_workers", return_value=workers or FakeWorkers()):
         return run_batch(patterns, output, **options)
+
+
+def write_videos(folder, *numbers):
+    """Write a video of 60 frames for each number, v1.avi for 1, each of another scene."""
+    for number in numbers:
+        write_video(folder / f"v{number}.avi", np.roll(make_scene(60, empty=12), number, axis=2))
+    return folder
 
 
 def names(entries):

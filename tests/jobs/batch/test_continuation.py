@@ -2,12 +2,10 @@
 
 import os
 
-import numpy as np
 import pytest
-from batch_fakes import FakeWorkers, run, visible
+from batch_fakes import FakeWorkers, run, visible, write_videos
 from checkpoint_kit import due_every
-from cli_inputs import make_scene
-from video_fakes import content, write_video
+from video_fakes import content
 
 from bgsub.jobs.batch import task as tasks
 from bgsub.jobs.batch.task import do_task
@@ -27,17 +25,10 @@ def often(monkeypatch):
     monkeypatch.setattr(tasks, "_share_cores", lambda _jobs: None)
 
 
-@pytest.fixture(scope="module")
-def scenes():
-    return [np.roll(make_scene(LENGTH, empty=12), number, axis=2) for number in (1, 2)]
-
-
 @pytest.fixture
-def videos(tmp_path, scenes):
+def videos(tmp_path):
     (tmp_path / "in").mkdir()
-    for number, frames in enumerate(scenes, 1):
-        write_video(tmp_path / "in" / f"v{number}.avi", frames)
-    return tmp_path / "in"
+    return write_videos(tmp_path / "in", 1, 2)
 
 
 def job(source, output, **fields):
@@ -69,7 +60,7 @@ def stop_after(frames, videos, output, monkeypatch, kill=True, **fields):
 
     with monkeypatch.context() as patch:
         patch.setattr(Statistics, "__call__", count)
-        return run(videos, output, FakeWorkers(perform, slots=1), make_job=lambda s, folder: job(s, folder, **fields))
+        return run(videos, output, FakeWorkers(perform, slots=1), make_job=lambda *place: job(*place, **fields))
 
 
 def outputs(folder):
@@ -82,10 +73,8 @@ def resumed(result):
 
 
 @pytest.fixture(scope="module")
-def expected(scenes, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    for number, frames in enumerate(scenes, 1):
-        write_video(folder / f"v{number}.avi", frames)
+def expected(tmp_path_factory):
+    folder = write_videos(tmp_path_factory.mktemp("whole"), 1, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_share_cores", lambda _jobs: None)
         run(folder, folder / "out", make_job=job)
@@ -93,8 +82,7 @@ def expected(scenes, tmp_path_factory):
 
 
 @pytest.mark.parametrize("kill", [True, False])
-def test_batch_continues_inside_a_file(videos, tmp_path, expected, monkeypatch, kill):
-    output = tmp_path / "out"
+def test_batch_continues_inside_a_file(videos, output, expected, monkeypatch, kill):
     stopped = stop_after(LENGTH + 50 if kill else 50, videos, output, monkeypatch, kill)
     assert (len(stopped.done), stopped.left, stopped.stopped) == ((1, 1) if kill else (0, 2)) + ("SIGINT",)
     times = {path: path.stat().st_mtime_ns for path in (output / "v1").glob("*")}
@@ -115,8 +103,7 @@ def test_batch_continues_inside_a_file(videos, tmp_path, expected, monkeypatch, 
         ("in use", "another run with --resume works in '{output}/v1'"),
     ],
 )
-def test_unusable_attempt_starts_anew(videos, tmp_path, expected, monkeypatch, change, message, caplog):
-    output = tmp_path / "out"
+def test_unusable_attempt_starts_anew(videos, output, expected, monkeypatch, change, message, caplog):
     stop_after(30, videos, output, monkeypatch, **({"every": 2} if change == "options" else {}))
     (left,) = output.glob(".v1.attempt-*")
     if change == "source":

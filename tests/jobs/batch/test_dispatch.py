@@ -50,41 +50,39 @@ def test_each_source_has_its_folder_and_is_done_once(jobs, files, output):
         assert len(lines(output)) == 4
 
 
-@pytest.mark.parametrize(
-    "change", ["source", "lost output", "lost folder", "lost clips", "empty output", "damaged record"]
-)
-def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change):
-    run(files, output)
+def test_changed_sources_and_outputs_are_done_again(jobs, files, output):
     done, source = output / "b", files / "b.mp4"
-    if change == "source":
-        source.write_text("another text")
-    elif change == "lost output":
-        (done / "mask.txt").unlink()
-    elif change == "lost folder":
-        done.rename(output.parent / "elsewhere")
-    elif change == "empty output":
-        os.truncate(done / "mask.txt", 0)
-    else:
+
+    def change_record(change):
         record = json.loads((done / "result.json").read_text())
-        if change == "lost clips":
-            record["result"]["outputs"].append("clips")
-        else:
-            del record["files"]
-            record["options"] = "0123456789abcdef"
+        change(record)
         (done / "result.json").write_text(json.dumps(record))
-    jobs.done.clear()
-    result = run(files, output)
-    assert jobs.done == names(result.done) == ["b.mp4"]
-    assert text(output, "b") == source.read_text()
-    assert visible(output) == ["a", "b", "c", "d"]
+
+    def damage(record):
+        del record["files"]
+        record["options"] = "0123456789abcdef"
+
+    run(files, output)
+    for change in (
+        lambda: source.write_text("another text"),
+        (done / "mask.txt").unlink,
+        lambda: done.rename(output.parent / "elsewhere"),
+        lambda: os.truncate(done / "mask.txt", 0),
+        lambda: change_record(lambda record: record["result"]["outputs"].append("clips")),
+        lambda: change_record(damage),
+    ):
+        jobs.done.clear()
+        change()
+        result = run(files, output)
+        assert jobs.done == names(result.done) == ["b.mp4"]
+        assert text(output, "b") == source.read_text()
+        assert visible(output) == ["a", "b", "c", "d"]
 
 
 def test_overwrite_does_everything_again_and_other_options_need_it(jobs, files, output, caplog):
     caplog.set_level(logging.INFO, "bgsub")
     run(files, output)
-    with pytest.raises(
-        ParameterError, match=r"results in '.*/a' were made by .* \(--save mask, now panel\); --overwrite"
-    ):
+    with pytest.raises(ParameterError, match=r"'.*/a' were made by .* \(--save mask, now panel\); --overwrite"):
         run(files, output, make_job=panel)
     again = run(files, output, make_job=panel, overwrite=True)
     assert (len(again.done), len(again.skipped), len(jobs.done)) == (4, 0, 8)
@@ -202,9 +200,8 @@ def test_ctrl_c_while_a_result_is_published_comes_after_its_line(jobs, files, ou
     assert signal.getsignal(signal.SIGINT) == handler
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_option_makes_no_folder(jobs, files, output):
+    for options, message in (
         ({"parameters": {"rank": 0}}, "rank"),
         ({"privacy": ("1,2,3",)}, "a region must be"),
         ({"roi": ("nowhere.png",)}, "got 'nowhere.png'"),
@@ -212,16 +209,11 @@ def test_ctrl_c_while_a_result_is_published_comes_after_its_line(jobs, files, ou
         ({"name": "{place}"}, "got {place}"),
         ({"end": "1s", "duration": "1s"}, "end .*duration"),
         ({"every": 0}, "every must be"),
-        ({"save": (), "save_model": "result.json"}, "save_model must have another name"),
-    ],
-)
-def test_wrong_option_makes_no_folder(jobs, files, output, options, message):
-    def make(source, folder):
-        model = options.get("save_model")
-        return Job(source, folder, **{**options, "save_model": model and folder / model})
-
-    with pytest.raises(ParameterError, match=message):
-        run(files, output, make_job=make)
+    ):
+        with pytest.raises(ParameterError, match=message):
+            run(files, output, make_job=lambda *place, options=options: Job(*place, **options))
+    with pytest.raises(ParameterError, match="save_model must have another name"):
+        run(files, output, make_job=lambda source, folder: Job(source, folder, save_model=folder / "result.json"))
     with pytest.raises(SourceError, match="no such file"):
         run([files, "nowhere.mp4"], output)
     assert not output.exists()
@@ -300,39 +292,37 @@ def entry(name="a", **values):
     return Entry(InputState(f"/in/{name}.mp4", 5, 7), "f00", name, "done", **values)
 
 
+def appended(folder, *entries):
+    """Append entries to the manifest of a folder, and return its lines."""
+    with Manifest(folder) as manifest:
+        for one in entries:
+            manifest.append(one)
+    return (folder / "manifest.jsonl").read_bytes().splitlines()
+
+
 def test_appended_entries_are_read_again(tmp_path):
     first, second = entry("a", result={"frames": 3}), entry("ü\n\udce4", error="x")
-    with Manifest(tmp_path / "new") as manifest:
-        manifest.append(first)
-        manifest.append(second)
-        manifest.append(replace(first, attempts=2))
+    assert len(appended(tmp_path / "new", first, second, replace(first, attempts=2))) == 3
     with Manifest(tmp_path / "new") as manifest:
         assert list(manifest.entries.values()) == [replace(first, attempts=2), second]
-    assert len((tmp_path / "new" / "manifest.jsonl").read_bytes().splitlines()) == 3
 
 
 @pytest.mark.parametrize("cut", [1, 100])
 def test_torn_and_damaged_lines_are_left_out(tmp_path, cut, caplog):
-    with Manifest(tmp_path) as manifest:
-        manifest.append(entry("a"))
-        manifest.append(entry("b"))
+    appended(tmp_path, entry("a"), entry("b"))
     path = tmp_path / "manifest.jsonl"
     path.write_bytes(b"nonsense\n[]\n{}\n\xff\n" + path.read_bytes()[:-cut])
     with Manifest(tmp_path) as manifest:
         assert list(manifest.entries) == ["/in/a.mp4"]
-        manifest.append(entry("c"))
     assert "is torn" in caplog.text
     assert caplog.text.count("is no entry") == 4
-    assert [json.loads(line)["output"] for line in path.read_bytes().splitlines()[4:]] == ["a", "c"]
+    assert [json.loads(line)["output"] for line in appended(tmp_path, entry("c"))[4:]] == ["a", "c"]
 
 
 def test_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
-    def fsync(_file):
-        raise OSError(28, "No space left on device")
-
     with Manifest(tmp_path) as manifest:
         manifest.append(entry("a"))
-        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(os, "fsync", mock.Mock(side_effect=OSError(28, "No space left on device")))
         with pytest.raises(OutputError, match="No space left"):
             manifest.append(entry("b"))
         assert list(manifest.entries) == ["/in/a.mp4"]
@@ -340,10 +330,9 @@ def test_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
 
 
 def test_table_has_a_row_per_source(tmp_path):
+    first, other = entry("a", result={"frames": 3, "seconds": 99}, seconds=1.5), entry("b", error='said "no", twice')
+    appended(tmp_path, first, replace(other, state="failed"), entry("a", result={"frames": 4}, seconds=2.5))
     with Manifest(tmp_path) as manifest:
-        manifest.append(entry("a", result={"frames": 3, "seconds": 99}, seconds=1.5))
-        manifest.append(replace(entry("b"), state="failed", error='said "no", twice'))
-        manifest.append(entry("a", result={"frames": 4}, seconds=2.5))
         manifest.write_csv()
     with (tmp_path / "manifest.csv").open(newline="") as file:
         rows = {row["source"]: row for row in csv.DictReader(file)}

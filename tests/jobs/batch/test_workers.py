@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import psutil
 import pytest
-from batch_fakes import lines, names, visible
+from batch_fakes import lines, names, visible, write_videos
 from cli_inputs import make_scene
+from live_fakes import wait_until
 from video_fakes import write_video
 
 import bgsub
@@ -23,7 +23,7 @@ from bgsub.jobs.batch.workers import raise_file_limit
 from bgsub.jobs.job import Job
 
 pytestmark = pytest.mark.large
-COUNT, LENGTH = 4, 60
+COUNT = 4
 NAMES = [f"v{number}.avi" for number in range(COUNT)]
 
 
@@ -31,30 +31,14 @@ def quick(source, output):
     return Job(source, output, parameters={"start_frames": 10})
 
 
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-    return answer
-
-
 @pytest.fixture(scope="module")
 def source_videos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("videos")
-    for number, name in enumerate(NAMES):
-        write_video(folder / name, np.roll(make_scene(LENGTH, empty=12), number, axis=2))
-    return folder
+    return write_videos(tmp_path_factory.mktemp("videos"), *range(COUNT))
 
 
 @pytest.fixture
 def videos(tmp_path, source_videos):
     return shutil.copytree(source_videos, tmp_path / "in")
-
-
-@pytest.fixture
-def output(tmp_path):
-    return tmp_path / "out"
 
 
 def spawned():
@@ -123,7 +107,7 @@ def test_ctrl_c_and_the_same_command_again(tmp_path, videos, output):
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(bgsub.__file__))}
     process = subprocess.Popen(command, start_new_session=True, env=environment, **pipes)
     try:
-        until(lambda: process.poll() is not None or ((output / "manifest.jsonl").exists() and lines(output)))
+        wait_until(lambda: process.poll() is not None or ((output / "manifest.jsonl").exists() and lines(output)))
         os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers as well
         out, err = process.communicate(timeout=60)
     finally:
@@ -172,7 +156,7 @@ def test_dask_cluster(inner_cluster, videos, output, monkeypatch):
             run_batch(videos, output, make_job=quick, scheduler=address)
     monkeypatch.setattr("bgsub.jobs.batch.dask_workers._CONNECT_SECONDS", 0.3)
     inner_cluster.scale(0)
-    until(lambda: not inner_cluster.scheduler.workers)
+    wait_until(lambda: not inner_cluster.scheduler.workers)
     with pytest.raises(ParameterError, match=f"the scheduler at '{address}' has no workers"):
         run_batch(videos, output, make_job=quick, scheduler=address)
 
@@ -187,7 +171,7 @@ def test_ctrl_c_frees_the_workers_of_a_cluster(inner_cluster, videos, output):
     options = {"scheduler": inner_cluster.scheduler_address, "make_job": quick, "progress": interrupt}
     result = run_batch([videos / "v0.avi", videos / "v1.avi"], output, **options)
     (worker,) = inner_cluster.workers.values()
-    until(lambda: not worker.active_threads, seconds=15)
+    wait_until(lambda: not worker.active_threads, 15)
     assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "SIGINT")
     assert visible(output) == ["v0"]
 
