@@ -28,8 +28,8 @@ class MatchLimits(NamedTuple):
     sigma: np.ndarray  # (h, w) float32, noise scale
     scale: np.float32  # factor of frame and background to the unit range
     threshold: np.float32  # largest joint distance of a match nearby; candidates exceed it
-    restless: np.float32  # largest joint distance of a match with a sample; restless pixels have a ``factor * sigma``
-    factor: np.float32  # above it
+    restless: np.float32  # largest joint distance of a match with a sample
+    factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds that distance
     exposure: np.float32  # factor of the limits of a dark scene, included in both
     is_coloured: bool  # whether the scene has colours
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`

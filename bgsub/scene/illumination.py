@@ -149,7 +149,7 @@ class Illumination:
 
     def has_colour(self, picture: np.ndarray, scale: float) -> bool:
         """Return whether more than a few sites of a picture, (h, w, c), are not grey; 1 is full scale."""
-        values = picture.reshape(-1, self._shape[2])[self._index].astype(np.float32)
+        values = picture.reshape(-1, self._shape[2])[self._index, :3].astype(np.float32)
         return float(np.mean(np.ptp(values, axis=1) > _SPREAD / scale)) > _STRAY
 
     def explain(
