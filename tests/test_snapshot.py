@@ -188,6 +188,7 @@ DAMAGE = {
     "blocks of no length": ("tracker/basis/blocks", lambda blocks: blocks * np.array([0, 1, 1])),
     "a moment that is none": ("tracker/C", np.negative),
     "counters beyond all numbers": ("tracker/counters", lambda counters: counters + 1e300),
+    "points outside of the frame": ("stabiliser/registration/fine/points", lambda points: points + np.float32(1e6)),
     "points that are no numbers": ("stabiliser/registration/fine/points", lambda points: points * np.float32(np.nan)),
     "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),

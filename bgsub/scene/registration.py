@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.scene import _registration_kernels
 
@@ -87,6 +88,10 @@ class _Scale:
         if state:
             self._strength = array_of(state, "strength", self._strength.shape, "float32")
             self._points = array_of(state, "points", self._points.shape, "float32")
+            h, w, _ = self._shape
+            farthest = np.abs(self._points[:2, self._strength > _FLAT]).max(axis=1, initial=0)
+            if farthest[0] > (w - 3) / 2 or farthest[1] > (h - 3) / 2:
+                raise ParameterError("saved registration points are outside of the frame or on its border")
             self._select()
 
     def take(self, image: np.ndarray, scale: float, first: int = 0, count: int | None = None) -> None:

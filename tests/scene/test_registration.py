@@ -6,6 +6,7 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
 from bgsub.scene.registration import Movement, Registration, _Pyramid, _Scale
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
@@ -301,10 +302,12 @@ def test_points_move_to_the_texture_of_a_new_reference():
     assert farthest(registration.estimate(moved), FAR[1]) < 0.2
 
 
-@pytest.mark.parametrize("factor", [-1, 10, 1e9])
-def test_saved_points_outside_of_the_frame_are_ignored(factor):
+def test_saved_points_on_the_border_are_refused():
+    shape = (H, W, 1)
     state = registered(1).state()
-    other = Registration()
-    other.set_state({**state, "fine": {**state["fine"], "points": state["fine"]["points"] * F(factor)}}, (H, W, 1))
-    movement = other.estimate(TEXTURES[1].seen(H, W))
-    assert movement is None or np.isfinite(movement).all()
+    Registration().set_state(state, shape)
+    for y, x in [(0, 5), (H - 1, 5), (5, 0), (5, W - 1), (H, 5)]:
+        points, strength = state["fine"]["points"].copy(), state["fine"]["strength"]
+        points[:2, strength == strength.max()] = np.array([[x - (W - 1) / 2], [y - (H - 1) / 2]])
+        with pytest.raises(ParameterError, match="on its border"):
+            Registration().set_state({**state, "fine": {**state["fine"], "points": points}}, shape)
