@@ -18,7 +18,7 @@ _TINY = np.float32(1e-4)
 # Smallest and largest factor; joint distance from the background times the factor, RMS error of the texture, if bright.
 _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
-_WEAK = np.float32(0.75), np.float32(1.25), np.float32(1.0)  # smallest, largest factor; error, in thresholds
+_WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
 _SIDE = 11  # pixels, side of the vote
 _OBJECT = np.float32(0.6)  # share of object nearby above which a dark pixel is object
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
@@ -79,7 +79,7 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
     darkest, faintest, colour, texture = _COLOURED if limits.is_coloured else _GREY
     colour *= limits.exposure
     texture *= limits.exposure
-    lightest, error = _WEAK[1] if limits.is_coloured else faintest, _WEAK[2] * limits.threshold / scale
+    lightest, error = 1 + _WEAK if limits.is_coloured else faintest, limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
@@ -93,7 +93,7 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        ranges = tiny, darkest, faintest, square, lightest, error * error
+        ranges = tiny, darkest, faintest, square, lightest, error * error, error * error / (_WEAK * _WEAK)
         if n == CHUNK:  # a constant number of pixels: faster code
             found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_other)
         else:
@@ -113,9 +113,10 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
     """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
 
     A shaded pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`. Weak shadows,
-    reflections and light from objects have colours of their own: where g is near 1 the error may be larger, `weak`.
+    reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
+    to `weak`; the limit is an ellipse with the axes change and error.
     """
-    tiny, darkest, faintest, square, lightest, weak = ranges
+    tiny, darkest, faintest, square, lightest, weak, steep = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, other = mask[a:], dark[a:], other[a:]
     for i in range(n):
@@ -126,7 +127,8 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
             ll += q * q
             xx += p * p
         is_dark = (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
-        is_weak = (xl > _WEAK[0] * ll) & (xl < lightest * ll) & ((xx - weak) * ll < xl * xl)
+        change = steep * (xl - ll) * (xl - ll)
+        is_weak = (xl < lightest * ll) & (change + (xx * ll - xl * xl) * ll < weak * ll * ll)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)
         other[i] = (flags[i] != 0) & (not (is_dark | is_weak))
     count = 0

@@ -25,10 +25,11 @@ def darkened(x, l, mask, darkest, faintest, colour, lightest, weak, slack):
 
     Limits are wider by `slack`.
     """
-    g = np.sum(x * l, axis=2) / (np.sum(l * l, axis=2) + 1e-4)
+    square = np.sum(l * l, axis=2) + 1e-4
+    g = np.sum(x * l, axis=2) / square
     distance = np.sum(x * x, axis=2) - g * np.sum(x * l, axis=2)
     more, less = 1 + slack, 1 - slack
-    is_near = (g > kernels._WEAK[0] * less) & (g < lightest * more) & (distance < weak**2 * more)
+    is_near = (g < lightest * more) & (((1 - g) / kernels._WEAK) ** 2 + distance / weak**2 < more)
     is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
     return (mask != 0) & (is_dark | is_near)
 
@@ -72,7 +73,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
     np.testing.assert_array_equal(shaded, filled)
     darkest, faintest, colour, texture = map(float, kernels._COLOURED if coloured else kernels._GREY)
     colour, texture = exposure * colour, exposure * texture
-    weak = kernels._WEAK[1] if coloured else faintest, kernels._WEAK[2] * threshold
+    weak = 1 + kernels._WEAK if coloured else faintest, threshold
     wide = x.astype(float), l.astype(float)
 
     def is_dark(slack):
