@@ -95,6 +95,7 @@ class SceneModel:
         """Prepare for the first frame of the same stream; return whether the background is known well enough."""
         usual = self._light_trigger.usual
         self.objects.rewind()
+        self.segmenter.sample_memory.rewind()
         self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(usual)
         return bool(usual <= _RESTLESS)
 

@@ -105,9 +105,13 @@ class SampleMemory:
     # share (h, w) uint8, 255 for all; samples (h * w, channels, 16) int8, 127 is full scale
 
     def __init__(self, shape: tuple[int, int], channels: int) -> None:
-        self.share = np.full(shape, round(_PRIOR * _FULL), np.uint8)
+        self.share = np.empty(shape, np.uint8)
         self.samples = lazy_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
-        self._frame = 0
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Prepare for the first frame of the same stream: keep the samples, but replace them as fast as new ones."""
+        self.share[:], self._frame = round(_PRIOR * _FULL), 0
 
     def learn(
         self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, solid: np.ndarray, age: np.ndarray
