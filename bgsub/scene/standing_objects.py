@@ -30,6 +30,7 @@ _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
+_FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000  # ticks
 
@@ -203,14 +204,14 @@ class StandingObjects:
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
-            if not old[box].any():
+            if cv2.countNonZero(old[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
                 continue
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
-            inside = region != 0
-            if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
+            if cv2.countNonZero(old[box] & region) < _OLD_SHARE * cv2.countNonZero(region):
                 continue
+            inside = region != 0
             odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             seen, known = edges_along((x[box], background[box]), region)
             if seen < min(odds, 1) * known:
