@@ -285,3 +285,49 @@ def test_the_look_is_independent_of_brightness_size_and_depth():
     assert look(np.full((80, 60, 3), BLUE, np.uint8), one) @ usual == pytest.approx(0)
     assert [look(grey, one) for grey in (image[..., 0], image[..., :1], image[..., :2])] == [None] * 3
     np.testing.assert_array_equal(look(np.dstack([image, image[..., 0]]), one), usual)  # BGRA
+
+
+def followed(seconds, velocity=(10.0, -5.0), colour=RED):
+    """Return the track of an object at (20, 10) that is seen 25 times a second for some seconds."""
+    linker = ObjectLinker(RATE)
+    for index in range(round(seconds * RATE)):
+        x, y = (round(start + speed * index / RATE) for start, speed in zip((20, 30), velocity, strict=True))
+        image = np.full((*SHAPE, 3), 90, np.uint8)
+        image[y : y + 12, x : x + 8] = colour
+        linker.update(Frame(index, "a", index / RATE, image), separated(mask_of([(x, y, 8, 12)]), y=(0.0,)))
+    (track,) = linker.state.tracks
+    return track
+
+
+def test_places_are_predicted_at_constant_velocity():
+    track = followed(0.2)
+    track.velocity = (10.0, -5.0)
+    x, y = track.last.centroid
+    assert track.predicted(track.clock) == (x, y)
+    assert track.predicted(track.clock + 0.8) == pytest.approx((x + 8, y - 4))
+    assert track.shift(track.clock + 0.8) == (8, -4)
+    track.freeze(track.clock + 0.4)  # the velocity is kept while it is merged
+    track.freeze(track.clock + 0.6)
+    track.last, track.clock = followed(0.04).last, track.clock + 0.8
+    assert track.predicted(track.clock) == pytest.approx((x + 8, y - 4))
+
+
+def test_the_track_of_another_object_begins_with_its_newest_sight():
+    track = followed(1.0)
+    track.replace(30, 1.2, 0.04, 0.4)
+    assert (track.event.id, track.event.start_frame, track.event.start_time, track.event.frames) == (0, 30, 1.2, 0)
+    assert (track.seen, len(track.recent), track.confirmation.walked) == (0.04, 1, 0)
+    assert track.confirmation.solid == 0.4
+    assert track.confirmation.origin == track.confirmation.here == track.last.centroid
+
+
+def test_the_look_is_learned_only_while_no_other_object_is_part_of_it():
+    track, blue = followed(0.4), followed(0.04, colour=BLUE).last
+    alone = track.look
+    track.freeze(track.clock)
+    track.see(blue, track.clock + 0.04, 0.04, 0.04, 0.04)
+    assert track.look is alone
+    track.anchor = None
+    track.see(blue, track.clock + 0.04, 0.04, 0.04, 0.04)
+    assert 0 < track.look @ blue.look < 1
+    assert np.linalg.norm(track.look) == pytest.approx(1)
