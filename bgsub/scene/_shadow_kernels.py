@@ -20,7 +20,7 @@ _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.0
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
 _SIDE = 11  # pixels, side of the vote
-_OBJECT = np.float32(0.6)  # share of object nearby above which a dark pixel is object
+_OUTVOTED = np.float32(0.6)  # share of object nearby above which a shaded pixel is object, and the reverse
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
 _BLACK = np.float32(0.01)  # share of full scale added to a background that may be black
 _EVERY = 4  # rows per row of the outline
@@ -41,7 +41,7 @@ def find_shadows(x, l, limits, mask, filled, learns, outline, seen, dark, other,
         see_outline(limits.lanes, x, l, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
     if classify(x, l, limits, mask, filled, dark, other, shaded) > 0:
-        clear_outvoted(mask, other, dark, shaded, columns, counts)
+        follow_majority(mask, other, dark, shaded, columns, counts)
     return never_lit(outline)
 
 
@@ -163,8 +163,8 @@ def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ign
 
 
 @part
-def clear_outvoted(mask, other, dark, filled, columns, counts):  # type: ignore[no-untyped-def]
-    """Clear `dark` where most of the foreground in the square around a pixel is object; `filled` holds for all three.
+def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore[no-untyped-def]
+    """Change the foreground in `dark` where most in the square around a pixel is otherwise; `filled` holds for all.
 
     `columns` (2, >= CHUNK + 10) and `counts` (2, >= CHUNK) are uint16.
     """
@@ -177,8 +177,8 @@ def clear_outvoted(mask, other, dark, filled, columns, counts):  # type: ignore[
         foreground = columns[1, half + first - left : half + last - left]
         low, high = 0, -_SIDE  # rows in the sums; none yet
         for i in range(h):
-            target = dark[i, left:right]
-            if not is_filled(filled, i * w + left, i * w + right) or not any_set(target):
+            target, flags = dark[i, left:right], mask[i, left:right]
+            if not is_filled(filled, i * w + left, i * w + right) or not any_set(flags):
                 continue
             if high < i - half:
                 columns[:, : CHUNK + 2 * half] = 0
@@ -195,7 +195,8 @@ def clear_outvoted(mask, other, dark, filled, columns, counts):  # type: ignore[
             sum_windows(columns[0, : right - left + 2 * half], _SIDE, o)
             sum_windows(columns[1, : right - left + 2 * half], _SIDE, f)
             for j in range(target.size):
-                target[j] = target[j] if o[j] <= _OBJECT * f[j] else 0
+                against = o[j] if target[j] != 0 else f[j] - o[j]
+                target[j] = flags[j] & ((target[j] != 0) ^ (against > _OUTVOTED * f[j]))
 
 
 @part

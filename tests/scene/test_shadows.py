@@ -90,17 +90,18 @@ def test_classify_equals_its_twin(h, w, channels, seed):
 @given(h=st.integers(1, 30), w=st.integers(1, 30), seed=st.integers(0, 99))
 @example(h=30, w=150, seed=0)  # several chunks
 @settings(max_examples=40, deadline=None)
-def test_clear_outvoted_equals_its_twin(h, w, seed):
+def test_follow_majority_equals_its_twin(h, w, seed):
     rng, side = np.random.default_rng(seed), kernels._SIDE
     mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
     dark, other = ((mask != 0) & (rng.random((2, h, w)) < 0.55)).astype(np.uint8)
     padded = [np.pad(image != 0, side // 2) for image in (other, mask)]
     expected = np.zeros_like(dark)
-    for i, j in np.argwhere(dark):
+    for i, j in np.argwhere(mask):
         objects, foreground = (np.count_nonzero(image[i : i + side, j : j + side]) for image in padded)
-        expected[i, j] = F(objects) <= kernels._OBJECT * F(foreground)
+        against = objects if dark[i, j] else foreground - objects
+        expected[i, j] = dark[i, j] ^ (F(against) > kernels._OUTVOTED * F(foreground))
     work = np.full((2, kernels.CHUNK + side - 1), 9, np.uint16), np.empty((2, kernels.CHUNK), np.uint16)
-    kernels.clear_outvoted(mask, other, dark, reference.filled(mask), *work)
+    kernels.follow_majority(mask, other, dark, reference.filled(mask), *work)
     np.testing.assert_array_equal(dark, expected)
 
 
