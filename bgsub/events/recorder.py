@@ -22,6 +22,7 @@ from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import CLOSE
+from bgsub.numerics.memory import release_unused
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
@@ -263,6 +264,7 @@ class RecorderSink(Sink):
             event.picture = event.picture or (str(clip.thumbnail) if clip.thumbnail else None)
         self.clips.append(clip)
         self.count += 1
+        release_unused()  # what the encoder took
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
 
 

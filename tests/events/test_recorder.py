@@ -91,10 +91,12 @@ def rows_of(folder):
 
 
 def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
+    released = []
     monkeypatch.setattr("bgsub.events.recorder._MOST_CLIPS", 2)
+    monkeypatch.setattr("bgsub.events.recorder.release_unused", lambda: released.append(1))
     sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
     assert (sink.count, [clip.path.stem for clip in sink.clips]) == (4, ["video-0003", "video-0004"])
-    assert len(rows_of(tmp_path)) == 4
+    assert len(rows_of(tmp_path)) == len(released) == 4
 
 
 @pytest.mark.parametrize(
