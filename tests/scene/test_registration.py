@@ -263,14 +263,6 @@ def test_rotated_mask_is_mapped_back_and_a_still_one_unchanged():
     assert to_frame(None, still, still, smooth=True) is still
 
 
-@pytest.mark.parametrize("shift", [(0.5, 0.25), (-2.3, 1.6), (3.0, -0.7)])
-def test_background_shown_in_a_frame_is_shifted_and_the_frame_fills_the_rest(shift):
-    background, frame = TEXTURES[3].seen(9, 12), OBJECTS[3].seen(9, 12)
-    shown = to_frame(Movement(*shift, 0.0), background, frame, smooth=True)
-    expected = reference.shifted(background, -shift[0], -shift[1], frame)
-    np.testing.assert_allclose(shown, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("c", [1, 3])
 def test_a_reference_in_parts_equals_one_at_once(c):
     image, scale = planted(H, W, c, 0)
