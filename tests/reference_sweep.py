@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections import namedtuple
 
 import numpy as np
 from reference_tracking import separate
@@ -27,27 +27,8 @@ ARMIJO = 1e-4
 NOTHING = np.empty(0, np.uint16)
 
 
-@dataclass(frozen=True)
-class CompareParams:
-    """Surrogate, unit and limits of a comparison."""
-
-    surrogate: Surrogate
-    scale: float
-    channels: int
-    full: float
-    top: float
-    threshold: float
-    factor: float
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """The results of one sweep; `picture` is not rounded."""
-
-    V: np.ndarray
-    e: np.ndarray
-    picture: np.ndarray
-    products: np.ndarray
+CompareParams = namedtuple("CompareParams", "surrogate scale channels full top threshold factor")
+SweepResult = namedtuple("SweepResult", "V e picture products")  # the picture is not rounded
 
 
 def numbers(m: int, block: int, period: int):
