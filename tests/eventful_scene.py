@@ -15,7 +15,7 @@ def rehearse(channels, dtype="uint8"):
             subtractor._scenes.model.segmenter.outline[0] = 0, 9
         subtractor.process(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
         if subtractor.tracker is not None:
-            subtractor.tracker.subspace_.orthonormalise()
+            subtractor.tracker.subspace_._orthonormalise()
 
 
 def scene(channels: int) -> list[np.ndarray]:

@@ -81,14 +81,6 @@ def retract(U, B, t):
     return q_factor(U + t * B)
 
 
-# ---- rank-one update, section 5 ----------------------------------------------------------------------------------
-
-
-def rank_one_update(Q, R, p, y, w):
-    """(1 - w) Q R + w p y' as a whole matrix."""
-    return (1 - w) * Q @ R + w * np.outer(p, y)
-
-
 # ---- objective, section 4 ----------------------------------------------------------------------------------------
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from reference_tracking import raised, weighted_fit
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _self_tuned_kernels, self_tuned, tuning
-from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
+from bgsub.tracking.step import ARMIJO, IN_SPAN
 
 
 def predict(U, V, momentum: float, C):
@@ -16,13 +17,6 @@ def predict(U, V, momentum: float, C):
     P = np.linalg.solve(L, moved.T).T
     turned = np.linalg.solve(L, V.T).T
     return P, turned - P @ (P.T @ turned), L.T @ C @ L
-
-
-def weighted_fit(U, x, a, s, surrogate: Surrogate, widening: float, y):
-    """One weighted least squares for ``argmin_y sum_i a_i t_i^2 h(r_i / s_i)``, s widened, t at most its median."""
-    r = a * (x - U @ y)
-    W = np.diag(a * surrogate.weight(r / (widening * s)) * np.clip(np.median(s) / s, 0.1, 1) ** 2)
-    return y + np.linalg.solve(U.T @ W @ U, U.T @ W @ r)
 
 
 def own_scale_coefficients(U, x, a, s, surrogate: Surrogate, limits):
@@ -52,18 +46,13 @@ def followed(s, r, a, follow):
     return np.maximum(s * step * common, floor)
 
 
-def scaled_inverse(M, y, floor: float):
-    """``M^-1 y``, the eigenvalues of M raised by a share of its trace."""
-    return np.linalg.solve(M + floor * np.trace(M) * np.eye(len(M)), y)
-
-
 def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: float):
     """One full step along ``w p z'`` from the predicted subspace, and the velocity that learns from it.
 
     Returns U, V, C, z, the objective before and after, and whether the step was taken.
     """
     p = e - P @ (P.T @ e)
-    z = scaled_inverse((1 - w) * C + w * np.outer(y, y), y, FLOOR)
+    z = np.linalg.solve(raised((1 - w) * C + w * np.outer(y, y)), y)
     z = z * min(_self_tuned_kernels._LONGEST / max(w * np.linalg.norm(p) * np.linalg.norm(z), 1e-300), 1.0)
     H = w * np.outer(p, z)
     L = np.linalg.cholesky(np.eye(len(y)) + H.T @ H)

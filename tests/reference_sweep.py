@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections import namedtuple
 
 import numpy as np
-from reference_tracking import separate
+from reference_tracking import F, arguments, separate
 
 from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
@@ -21,33 +21,13 @@ from bgsub.tracking import _step_kernels
 from bgsub.tracking.basis import Cost, Visit
 from bgsub.tracking.step import FLOOR, IN_SPAN
 
-F = np.float32
 LIMITS = F(0.08), F(2.5)
 ARMIJO = 1e-4
 NOTHING = np.empty(0, np.uint16)
 
 
-@dataclass(frozen=True)
-class CompareParams:
-    """Surrogate, unit and limits of a comparison."""
-
-    surrogate: Surrogate
-    scale: float
-    channels: int
-    full: float
-    top: float
-    threshold: float
-    factor: float
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """The results of one sweep; `picture` is not rounded."""
-
-    V: np.ndarray
-    e: np.ndarray
-    picture: np.ndarray
-    products: np.ndarray
+CompareParams = namedtuple("CompareParams", "surrogate scale channels full top threshold factor")
+SweepResult = namedtuple("SweepResult", "V e picture products")  # the picture is not rounded
 
 
 def numbers(m: int, block: int, period: int):
@@ -101,11 +81,6 @@ def step(U, e, T):
     return np.column_stack([U, e]) @ T.T
 
 
-def projector(U):
-    """Return the projector on the column space of an orthonormal U."""
-    return U @ U.T
-
-
 class Case:
     """A random model and frame for the kernel: n pixels, blocks of `block` pixels."""
 
@@ -145,8 +120,7 @@ class Case:
             work = np.empty((2, self.look.channels * self.block), F)
             visit = Visit(stack, self.G, self.c, self.period, self.turn)
             flags = self.hidden, self.everywhere
-            cost = Cost(s.code, F(s.mu), F(s.p))
-            _frame_kernels.sweep(begin, end, visit, cost, images, *flags, self.limits(), work, products)
+            _frame_kernels.sweep(begin, end, visit, Cost(*arguments(s)), images, *flags, self.limits(), work, products)
         return stack, products.sum(axis=0), images.picture, images.over, images.strong
 
     def expected(self):
@@ -185,7 +159,7 @@ class PlainPasses(TrackedBackground):
         weights = NOTHING if hidden is None else np.repeat(hidden.reshape(-1) == 0, self.frames.channels).astype(F)
         self._subspace._R = self._subspace._R[:0]
         update = self._subspace.separate(x, weights)
-        return Comparison(engine.compare(update.low_rank), update)
+        return Comparison(engine.compare(self._subspace._low_rank), update)
 
 
 def tracked(frames, rank, kind=TrackedBackground, sigma=0.02, **parameters):

@@ -7,32 +7,36 @@ import numpy as np
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking.step import FLOOR
 
+F = np.float32
+SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
 
-def separate(U, y, x, a, surrogate: Surrogate, s=1.0):
-    """Return low-rank part, influence and cost ``sum s^2 h(r / s)`` of one vector; U (m, k), x, a and s (m,)."""
+
+def arguments(surrogate):
+    """Return a surrogate as kernels take it."""
+    return surrogate.code, F(surrogate.mu), F(surrogate.p)
+
+
+def separate(U, y, x, a, surrogate: Surrogate):
+    """Return low-rank part, influence and cost ``sum h(r)`` of one vector; U (m, k), x and a (m,)."""
     low_rank = U @ y
-    z = a * (x - low_rank) / s
-    return low_rank, s * surrogate.influence(z), float(np.sum(s**2 * surrogate.value(z)))
+    r = a * (x - low_rank)
+    return low_rank, surrogate.influence(r), float(np.sum(surrogate.value(r)))
 
 
-def robust_coefficients(U, x, a, y, surrogate: Surrogate, iterations: int, s=1.0):
-    """Iteratively reweighted least squares for ``argmin_y h(A(x - U y))`` with the whole weight matrix, s as above."""
-    for _ in range(iterations):
-        residual = a * (x - U @ y)
-        W = np.diag(a * surrogate.weight(residual / s))
-        y = y + np.linalg.solve(U.T @ W @ U, U.T @ W @ residual)
-    return y
+def weighted_fit(U, x, a, s, surrogate: Surrogate, widening: float, y):
+    """One weighted least squares for ``argmin_y sum_i a_i t_i^2 h(r_i / s_i)``, s widened, t at most its median."""
+    r = a * (x - U @ y)
+    W = np.diag(a * surrogate.weight(r / (widening * s)) * np.clip(np.median(s) / s, 0.1, 1) ** 2)
+    return y + np.linalg.solve(U.T @ W @ U, U.T @ W @ r)
 
 
 def rows_given_coefficients(X, Y, mus, name: str, p: float):
     """One robust regression per column of X, (n, m), on Y, (n, k); returns U', (k, m)."""
-    U = np.zeros((Y.shape[1], X.shape[1]))
+    U, ones = np.zeros((Y.shape[1], X.shape[1])), np.ones(len(X))
     for pixel in range(X.shape[1]):
         u = np.linalg.lstsq(Y, X[:, pixel], rcond=None)[0]
         for mu in mus:
-            r = X[:, pixel] - Y @ u
-            W = np.diag(Surrogate(name, mu, p).weight(r))
-            u = u + np.linalg.solve(Y.T @ W @ Y, Y.T @ W @ r)
+            u = weighted_fit(Y, X[:, pixel], ones, ones, Surrogate(name, mu, p), 1.0, u)
         U[:, pixel] = u
     return U
 

@@ -14,15 +14,14 @@ from bgsub.storage import array_file
 QUICK = {"start_frames": 10, "subset": 500}
 
 
-def large(*values):
-    return pytest.param(*values, marks=pytest.mark.large)
+large, slow = pytest.mark.large, pytest.mark.slow
 
 
-def still(shape=(24, 32, 3), dtype=np.uint8, seed=0):
-    """Yield noisy frames of a still picture without end."""
+def still(shape=(24, 32, 3), dtype=np.uint8, seed=0, is_flat=False):
+    """Yield noisy frames of a still picture, or of one colour, without end."""
     rng = np.random.default_rng(seed)
     top = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1.0
-    picture = rng.uniform(0.2, 0.8, shape)
+    picture = rng.uniform(0.2, 0.8, shape[2:] if is_flat else shape)
     while True:
         frame = np.clip(picture + 0.01 * rng.standard_normal(shape), 0, 1) * top
         yield frame.astype(dtype)
@@ -33,26 +32,36 @@ def feed(subtractor, frames, n):
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype"),
+    ("shape", "dtype", "scale"),
     [
-        large((24, 32, 3), np.uint8),
-        pytest.param((23, 31, 1), np.float32, marks=[pytest.mark.large, pytest.mark.slow]),
-        pytest.param((17, 19, 4), np.float64, marks=[pytest.mark.large, pytest.mark.slow]),
-        pytest.param((24, 32), np.float16, marks=[pytest.mark.large, pytest.mark.slow]),
-        pytest.param((2, 2, 3), np.uint16, marks=pytest.mark.slow),
-        ((1, 1), np.uint8),
+        pytest.param((24, 32, 3), np.uint8, 1, marks=large),
+        pytest.param((23, 31, 1), np.float32, 1, marks=[large, slow]),
+        pytest.param((17, 19, 4), np.float64, 1, marks=[large, slow]),
+        pytest.param((24, 32), np.float16, 1, marks=[large, slow]),
+        pytest.param((2, 2, 3), np.uint16, 1, marks=slow),
+        ((1, 1), np.uint8, 1),
+        ((24, 32, 3), np.uint8, 0.5),
+        pytest.param((23, 31), np.float64, 0.5, marks=slow),
+        pytest.param((1, 40), np.uint16, 0.5, marks=slow),
+        pytest.param((3, 2, 1), np.float16, 0.5, marks=slow),
+        pytest.param((2, 5, 4), np.uint8, 0.5, marks=slow),
     ],
 )
-def test_frame_types(shape, dtype):
-    subtractor, frames = BackgroundSubtractor(**QUICK), still(shape, dtype)
+def test_frame_types(shape, dtype, scale):
+    subtractor, frames = BackgroundSubtractor(**QUICK, scale=scale), still(shape, dtype, is_flat=scale < 1)
     for result in feed(subtractor, frames, 20):
-        assert (result.mask.shape, result.mask.dtype, result.residual.shape) == (shape[:2], np.uint8, shape[:2])
-        assert (result.background.shape, result.background.dtype, result.foreground.shape) == (shape, dtype, shape)
+        assert (result.mask.shape, result.mask.dtype) == (shape[:2], np.uint8)
+        assert (result.residual.shape, result.residual.dtype) == (shape[:2], np.float32)
+        for image in (result.frame, result.background, result.foreground):
+            assert (image.shape, image.dtype) == (shape, dtype)
         assert result.share == 0
     assert subtractor.phase == "tracking"
+    assert result.residual.max() < 0.1
     top = 1.0 if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max
     last = next(frames)
     np.testing.assert_allclose(subtractor.process(last).background / top, last / top, atol=0.06)
+    with pytest.raises(ParameterError, match="every frame must be like the first one"):
+        subtractor.apply(np.zeros((7, 7), dtype))
 
 
 @pytest.mark.large

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ SCHEMA = "bgsub evaluation, version 1"
 METRICS = ("recall", "specificity", "fpr", "fnr", "pwc", "precision", "f_measure")
 
 _HEADS = ("sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame")
-_COUNTS = ("tp", "fp", "fn", "tn", "shadow", "shadow_fp")
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ def _video(score: Score) -> dict[str, Any]:
         "method": score.method,
         "frames": score.length,
         "scored_frames": score.frames,
-        **{name: getattr(score.confusion, name) for name in _COUNTS},
+        **asdict(score.confusion),
         **{name: _defined(getattr(score.confusion, name)) for name in METRICS},
         "milliseconds_per_frame": _defined(score.milliseconds),
     }

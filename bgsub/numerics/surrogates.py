@@ -50,11 +50,7 @@ def arctan(z):  # type: ignore[no-untyped-def]
 
 @overload(arctan, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
 def _arctan_in_kernels(z):  # type: ignore[no-untyped-def]
-    return _arctan_float32 if z == types.float32 else _arctan_float64
-
-
-def _arctan_float64(z):  # type: ignore[no-untyped-def]
-    return np.arctan(z)
+    return _arctan_float32 if z == types.float32 else arctan
 
 
 def _arctan_float32(z):  # type: ignore[no-untyped-def]

@@ -6,7 +6,6 @@ Data matrices are stored as the transpose (n, m) of those of the paper, one samp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
     lengths = {"basis": 1.0, "coefficients": 1.0}
     mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)
     for turn, mu in enumerate(mus.tolist(), 1):
-        cost.surrogate = replace(cost.surrogate, mu=mu)
+        cost.surrogate = cost.surrogate.at_mu(mu)
         U, R = qr_positive(U)  # rounding accumulates over the retractions
         Y = R @ Y
         for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
@@ -62,26 +61,19 @@ class BasisHalf(Problem):
         return _RetractionCurve(self, direction)
 
 
-class _RetractionCurve(Line):
+class _RetractionCurve(Retraction, Line):
     """The retraction from the current subspace along a direction."""
 
     def __init__(self, half: BasisHalf, direction: np.ndarray) -> None:
+        super().__init__(half.U, direction)
         self._half = half
-        self._retraction = Retraction(half.U, direction)
 
     def value(self, t: float) -> float:
-        self._U = self._retraction.point(t)
-        self._Y = self._retraction.coefficients(self._half.Y, t)
-        return self._half.cost.evaluate(self._U, self._Y)
+        self._new = self.point(t), self.coefficients(self._half.Y, t)
+        return self._half.cost.evaluate(*self._new)
 
     def accept(self) -> None:
-        self._half.U, self._half.Y = self._U, self._Y
-
-    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
-        return self._retraction.transport(C, t)
-
-    def direction(self, t: float) -> np.ndarray:
-        return self._retraction.direction(t)
+        self._half.U, self._half.Y = self._new
 
 
 class CoefficientHalf(Problem):

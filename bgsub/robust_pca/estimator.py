@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -248,7 +247,7 @@ class RobustPCA(FittedSubspace):
             mean, A, B = about_mean(A, B, rank)
             standardisation = standardisation.moved(mean)
             standard = clipped(standardisation.standard(X, cost.observed), cost.observed)
-            A, B = refine(standard, cost.observed, A, B, replace(cost.surrogate, mu=self.mu_))
+            A, B = refine(standard, cost.observed, A, B, cost.surrogate.at_mu(self.mu_))
             del standard  # as large as the samples
             standardisation, A = standardisation.moved(B @ A.mean(axis=0)), A - A.mean(axis=0)
         self.location_, self.scale_ = standardisation.location, standardisation.scale

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -167,7 +166,7 @@ class FittedSubspace:
         self._check_features(X, samples.shape[1])
         standard = self._standardisation.standard(samples, observed)
         checks.check_scale(standard, observed, small=True)
-        last = replace(surrogate, mu=self.mu_)
+        last = surrogate.at_mu(self.mu_)
         U = np.ascontiguousarray(self.components_.T, standard.dtype)
         return clipped(standard, observed), observed, U, last, self._first_mu(surrogate)
 
@@ -181,7 +180,7 @@ class FittedSubspace:
             return max(self.mu_start, self.mu_)
         mean = float(np.sum(np.square(self.coefficients_, dtype=np.float64)))
         mean /= len(self.coefficients_) * self.n_features_in_
-        return replace(surrogate, mu=self.mu_).widened(np.sqrt(_FIRST * mean)).mu
+        return surrogate.at_mu(self.mu_).widened(np.sqrt(_FIRST * mean)).mu
 
     @classmethod
     def _parameters(cls) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Prog
 
 def _task(settings: Settings, cost: RobustCost) -> Task:
     def width(mu: float | None) -> float | None:
-        return mu and replace(settings.surrogate, mu=mu).scale
+        return mu and settings.surrogate.at_mu(mu).scale
 
     schedules = SCHEDULES[settings.quality]
     # With missing entries the fast schedule may end wrong.

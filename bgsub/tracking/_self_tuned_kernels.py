@@ -21,7 +21,7 @@ from bgsub.tracking._kernels import (
     solve_spd,
     trace,
 )
-from bgsub.tracking._step_kernels import solve_moment, try_full_step
+from bgsub.tracking._step_kernels import solve_moment, try_full_step, write_identity
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -232,9 +232,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
         inverse = small[:, :k] + np.outer(small[:, k], inner[:k])
     else:
         objective[1] = objective[0]
-        small[:] = 0.0
-        for i in range(k):
-            small[i, i] = 1.0
+        write_identity(small)
     T[:k, : 2 * k] = np.ascontiguousarray(small[:, :k]) @ P
     T[:k, 2 * k] = small[:, k]
     T[k:, : 2 * k] = keep * (inverse @ Q) + gain * ((small[:, :k] - inverse) @ P)

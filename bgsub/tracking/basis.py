@@ -126,16 +126,13 @@ class Basis:
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)
         self.deferred.turn = (self.deferred.turn + 1) % period
-        G, c = self.deferred.G.astype(np.float32), (self.deferred.N @ y).astype(np.float32)
-        return Visit(self.stack, G, c, period, self.deferred.turn)
+        return Visit(self.stack, self.deferred.G.astype(np.float32), self.coordinates(y), period, self.deferred.turn)
 
     def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
         """Turn the inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
         self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
-        turned = products.copy()
-        turned[: self.k] = products[: self.k] @ self.deferred.N
-        return turned
+        return np.append(products[: self.k] @ self.deferred.N, products[self.k :])
 
     def settle(self) -> None:
         """Add the pending rank-one terms to V; keep an influence that is not used yet."""

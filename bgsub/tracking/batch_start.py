@@ -128,7 +128,7 @@ def fit_rows(
 
 
 def _solved(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return robust PCA of frames, (n, s), as in the paper, with a smoothing that falls from `mu`."""
+    """Solve ``G d = right`` by Cholesky, column by column: lower triangles G, (k (k + 1) / 2, m), `right` (k, m)."""
     k = len(right)
     L = [[gram[j * (j + 1) // 2 + q] for q in range(j + 1)] for j in range(k)]
     for j in range(k):

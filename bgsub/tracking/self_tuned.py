@@ -95,21 +95,8 @@ class SelfTunedSubspace:
         agreement = float(movement @ products[: 2 * k] / length) if length > 0 else 0.0
         inside, at = P @ products[: 2 * k], y.copy()
         weights, limits = (self.forgetting.w, share), (IN_SPAN, FLOOR, ARMIJO)
-        taken = _self_tuned_kernels.self_tuned_step(
-            self._gram,
-            P,
-            Q,
-            products,
-            self._C,
-            y,
-            weights,
-            cost,
-            *self.forgetting.velocity_rates,
-            limits,
-            T,
-            objective,
-            z,
-        )
+        known, rates = (self._gram, P, Q, products, self._C, y, weights, cost), self.forgetting.velocity_rates
+        taken = _self_tuned_kernels.self_tuned_step(*known, *rates, limits, T, objective, z)
         self.basis.transform(T)
         self.step_length, self.objective = float(taken), (float(objective[0]), float(objective[1]))
         self.forgetting.adapt((self._rows, self._e, self._work[2]), (at, z, inside), agreement, growth, taken)

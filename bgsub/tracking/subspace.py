@@ -122,7 +122,6 @@ class SubspaceUpdate:
     number: int  # of the pass
     weights: np.ndarray | None = None
     vector: tuple[np.ndarray, np.ndarray] | None = None  # x and a
-    low_rank: np.ndarray | None = None  # ``U y``, a buffer that the next pass overwrites
 
 
 class Subspace:
@@ -173,7 +172,7 @@ class Subspace:
         cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, *self._cost(), *outputs)
         basis.newest = -1
         self._passes += 1
-        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a), low_rank=self._low_rank)
+        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a))
 
     def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
@@ -277,12 +276,8 @@ class Subspace:
         first = first_mu(self._surrogate, self.cold_scale)
         return self._final_cost._replace(mu=np.float32(first * (self._surrogate.mu / first) ** share))
 
-    def orthonormalise(self) -> None:
-        """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
-        self._orthonormalise()
-        self._passes += 1  # an influence of the old basis must not be used
-
     def _orthonormalise(self) -> None:
+        """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
         k, r, basis = self.basis.k, self._R.shape[0], self.basis
         if not r:
             self._rotate(basis.gram())

@@ -144,7 +144,7 @@ class SubspaceTracker:
         if parameters.rank == "auto" and not self._is_self_tuned:
             raise ParameterError(f"rank must be an integer >= 1 where the tracker {_FIXED}, got 'auto'")
         default = Surrogate.flattening_at(_FLATTENS_AT if usual else _LITERAL_MU, surrogate, parameters.p)
-        self.surrogate_ = default if parameters.mu is None else replace(default, mu=parameters.mu)
+        self.surrogate_ = default if parameters.mu is None else default.at_mu(parameters.mu)
         self._model: Subspace | SelfTunedSubspace | None = None
 
     def set_forgetting(self, forgetting: float | Auto) -> None:

@@ -25,11 +25,6 @@ def error(model, L):
     return np.linalg.norm(model.low_rank_ - L) / np.linalg.norm(L)
 
 
-def angle(basis, other):
-    """Return the sine of the largest angle between two subspaces given by orthonormal columns."""
-    return np.linalg.norm(other - basis @ (basis.T @ other), 2)
-
-
 def some(m, n, seed, k=3, dtype=np.float64):
     """Return samples, a mask, a basis and coefficients, all random."""
     rng = np.random.default_rng(seed)

@@ -1,8 +1,5 @@
 """Robust PCA: attributes, objectives, callbacks, repeatability, degenerate samples."""
 
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 import reference
@@ -168,13 +165,6 @@ def test_recovers_a_small_matrix_without_compiler():
     X, L, _ = planted(shape=(24, 24), rank=2, share=0.05)
     assert error(RobustPCA(2).fit(X), L) < 1e-5
     assert error(RobustPCA(2, quality="paper", iterations=30).fit(X), L) < 5e-3
-
-
-@needs_compiler
-@pytest.mark.parametrize("name", ["fitted"])  # tests/test_public_names.py has the other examples
-def test_examples_of_inherited_methods(name):
-    failed, tried = doctest.testmod(importlib.import_module(f"bgsub.robust_pca.{name}"))
-    assert (failed, tried > 0) == (0, True)
 
 
 @needs_compiler

@@ -6,13 +6,13 @@ import reference_self_tuned as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config
+from reference_tracking import F, arguments
 
 from bgsub import SubspaceTracker
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels, self_tuned
 from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 
-F = np.float32
 SURROGATES = [Surrogate.flattening_at(4.0, name) for name in ("atan", "log", "lp")]
 LIMITS = self_tuned._FIT
 LARGEST = 60 if config.DISABLE_JIT else 2500
@@ -25,10 +25,6 @@ each_case = pytest.mark.parametrize(
     [(SURROGATES[0], 1.0), *(pytest.param(surrogate, 0.7, marks=compiled_for_it) for surrogate in SURROGATES[1:])],
     ids=["atan", "log", "lp"],
 )
-
-
-def arguments(surrogate):
-    return surrogate.code, F(surrogate.mu), F(surrogate.p)
 
 
 def mask(observed, m, rng):
@@ -54,21 +50,6 @@ def vector(U, rng, outliers=0.1, noise=0.02):
 
 
 # -- kernels
-
-
-@given(m=st.integers(4, 200), k=st.integers(1, 4), momentum=st.floats(0, 1), seed=st.integers(0, 99))
-@sizes
-def test_predict_matches_its_twin_and_makes_the_velocity_tangent(m, k, momentum, seed):
-    U, V, C = rows_of(m, k, np.random.default_rng(seed))
-    both = np.hstack([U, V]).T
-    P, Q, moment = np.empty((k, 2 * k)), np.empty((k, 2 * k)), C.copy()
-    _self_tuned_kernels.predict(both @ both.T, momentum, moment, P, Q)
-    expected, velocity, turned = reference.predict(U, V, momentum, C)
-    np.testing.assert_allclose(P @ both, expected.T, atol=1e-12)
-    np.testing.assert_allclose(Q @ both, velocity.T, atol=1e-12)
-    np.testing.assert_allclose(moment, turned, atol=1e-9)
-    np.testing.assert_allclose(expected.T @ expected, np.eye(k), atol=1e-12)
-    np.testing.assert_allclose(expected.T @ velocity, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["taken", "refused", "inside the span"])

@@ -145,9 +145,12 @@ def test_given_parameters_are_not_tuned(parameters, tunes, adapts):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"rank": 2}, {"rank": "auto"}, {"rank": 2, "mu": 0.5}, {"rank": 2, "forgetting": 0.05}], ids=str
+    "parameters",
+    [{}, {"rank": "auto"}, {"mu": 0.5}, {"forgetting": 0.05}, {"mu": 0.5, "forgetting": 0.05}, {"metric": "canonical"}],
+    ids=str,
 )
 def test_a_restored_state_continues_bit_for_bit_and_is_a_copy(parameters):
+    parameters = {"rank": 2} | parameters
     tracker = fed(SubspaceTracker(**parameters), vectors())
     state = tracker.state()
     before = copy.deepcopy(state)

@@ -5,11 +5,9 @@ import pytest
 import reference_tracking as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_tracking import SURROGATES
 
-from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking.step import carried, make_step, preconditioned
-
-SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
 
 
 def state(m, k, r, seed):

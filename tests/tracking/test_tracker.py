@@ -112,20 +112,6 @@ def test_stream_and_batch_agree(fixed):
     assert angle(streamed.components_, batch.components_.T) < 0.04
 
 
-@pytest.mark.parametrize("parameters", [{}, FIXED, {"metric": "canonical"}], ids=["tuned", "fixed", "canonical"])
-def test_a_restored_state_gives_the_same_results(parameters):
-    samples = [x for x, _ in stream(120, 2, 40, seed=11)]
-    whole = SubspaceTracker(2, **parameters)
-    for x in samples[:20]:
-        whole.partial_fit(x)
-    copy = SubspaceTracker(2, **parameters).set_state(whole.state())
-    for x in samples[20:]:
-        whole.partial_fit(x)
-        copy.partial_fit(x)
-    np.testing.assert_array_equal(whole.components_, copy.components_)
-    np.testing.assert_array_equal(whole.coefficients_, copy.coefficients_)
-
-
 def test_a_start_with_every_vector_twice_is_the_same_start():
     X = np.array([x for x, _ in stream(120, 2, 30, seed=11)])
     first = SubspaceTracker(2, **FIXED).fit(X[:20])
@@ -227,8 +213,7 @@ def test_only_the_newest_pass_can_be_learned_and_only_once():
     first, _ = (subspace.begin(x, np.empty(0, np.float32), 2, 20) for _ in range(2))
     with newest:
         subspace.end(first, np.zeros(3), 0.0, np.ones(60, np.float32))
-    for change in (subspace.orthonormalise, lambda: subspace.retarget(0.9 * x)):
-        late = subspace.separate(x)
-        change()
-        with newest:
-            subspace.update(late, 0.1)
+    late = subspace.separate(x)
+    subspace.retarget(0.9 * x)
+    with newest:
+        subspace.update(late, 0.1)
