@@ -83,11 +83,7 @@ class RegionCounter:
         for region in state.regions.values():
             for event in step.finished:
                 region.inside.pop(event.id, None)
-        self._count(step.settled)
-
-    def finish(self) -> None:
-        """Count the remaining frames."""
-        self._count(None)
+        self.finish(step.settled)
 
     def rows(self) -> list[list[Any]]:
         """Return a row of `COLUMNS` for each region."""
@@ -110,8 +106,8 @@ class RegionCounter:
             region.inside[one.id] = frame.clock
             frame.objects[name] = frame.objects.get(name, 0) + 1
 
-    def _count(self, settled: int | None) -> None:
-        """Count the frames before `settled`, None for all."""
+    def finish(self, settled: int | None = None) -> None:
+        """Count the remaining frames before `settled`, by default all."""
         ready = [frame for frame in self.state.waiting if settled is None or frame.frame < settled]
         self.state.waiting = self.state.waiting[len(ready) :]
         for frame in ready:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 
@@ -214,11 +214,6 @@ class GrowingFile:
                 self._file.truncate(size)
                 self._file.seek(size)
 
-    def reading(self) -> BinaryIO:
-        """Open the content so far for reading."""
-        with as_sink_error(self._target):
-            return io.BytesIO() if self._file is None else self.path.open("rb")
-
     def finish(self) -> None:
         """Give the file its final name."""
         with as_sink_error(self._target):
@@ -260,7 +255,9 @@ class Journal(GrowingFile):
 
     def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Yield all records."""
-        with self.reading() as file:
+        with as_sink_error(self._target):
+            content = io.BytesIO() if self._file is None else self.path.open("rb")
+        with content as file:
             while head := file.read(_SIZES.size):
                 if len(head) < _SIZES.size:
                     raise ValueError("the last record is incomplete")
