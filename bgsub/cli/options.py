@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,7 @@ def choice(*names: str, group: str, of: Sequence[str], text: str, **more: Any) -
 def combine(*options: Decorator) -> Decorator:
     """Return a decorator that adds several options in this order."""
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def converted(convert: Callable[[Any], Any]) -> Callback:

@@ -279,16 +279,14 @@ class RegionSubtractor:
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn the first frames, see `BackgroundSubtractor.rehearse`."""
-        kept: bool = self._subtractor.rehearse(map(self._box_of, frames))
-        return kept
+        return self._subtractor.rehearse(map(self._box_of, frames))
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
         if self._privacy is not None:
             image, learningRate = self._private(image, learningRate)
             if self._given == (None, None):
-                unlimited: Separation = self._subtractor.process(image, learningRate=learningRate)
-                return unlimited
+                return self._subtractor.process(image, learningRate=learningRate)
         frame = np.array(image)  # a copy, like that of the inner subtractor
         part = self._subtractor.process(self._box_of(frame), learningRate=learningRate)
         mask, residual = self._placed(part.mask), self._placed(part.residual)
