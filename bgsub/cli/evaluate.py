@@ -44,7 +44,7 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
     "peers",
     group=INPUT,
     default="",
-    callback=opt.names_from(OPENCV_METHODS),
+    callback=partial(opt.names_from, OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",

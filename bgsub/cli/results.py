@@ -18,7 +18,7 @@ from bgsub.errors import counted, printable
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection, Timecode
 
-_place = partial(option, group=EVENTS, metavar="TIME", callback=checked(Timecode.parse))
+_place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked, Timecode.parse))
 
 
 @click.command(
@@ -36,7 +36,7 @@ _place = partial(option, group=EVENTS, metavar="TIME", callback=checked(Timecode
     group=EVENTS,
     multiple=True,
     required=True,
-    callback=checked(Regions),
+    callback=partial(checked, Regions),
     metavar="[NAME=]REGION",
     help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
@@ -98,7 +98,7 @@ def search(
     "-o",
     "--output",
     group=OUTPUT,
-    callback=check_table((".html", ".htm")),
+    callback=partial(check_table, (".html", ".htm")),
     help="The page.  [default: overview.html in the folder]",
 )
 @option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")

@@ -59,7 +59,9 @@ class RegionCounter:
             pixels = int(np.count_nonzero(mask == FOREGROUND))
             return {FRAME: Cover(pixels, pixels / max(mask.size, 1))}
         if not self._masks:
-            self._masks = {name: _cut(inside) for name, inside in self._regions.masks(mask.shape).items()}
+            for name, inside in self._regions.masks(mask.shape).items():
+                box = bounding_box(inside)
+                self._masks[name] = box, inside[box], int(np.count_nonzero(inside))
         found = {}
         for name, (box, inside, area) in self._masks.items():
             pixels = int(np.count_nonzero((mask[box] == FOREGROUND) & inside))
@@ -116,12 +118,6 @@ class RegionCounter:
                 count.peak = max(count.peak, number)
                 count.occupied_frames += 1
                 count.occupied_seconds += frame.interval
-
-
-def _cut(inside: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray, int]:
-    """Return the bounding box of a mask, the mask in the box, and its number of pixels."""
-    box = bounding_box(inside)
-    return box, inside[box], int(np.count_nonzero(inside))
 
 
 # Names of events are shown so many seconds longer than they last, because most last one frame.

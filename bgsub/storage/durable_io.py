@@ -95,9 +95,13 @@ def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError, *
 # -- syncing ----------------------------------------------------------------------------------------------------------
 
 
-def sync_file(path: Path) -> None:
+def sync_file(path: Path, flags: int = os.O_RDWR) -> None:
     """Write the content of a file to the disk; raise OSError on failure."""
-    _sync(path, os.O_RDWR)
+    file = os.open(path, flags)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def sync_files(paths: Iterable[Path]) -> None:
@@ -117,7 +121,7 @@ def sync_folder(folder: Path) -> None:
     """Write the names in a folder, renames included, to the disk; Windows cannot and need not."""
     if os.name == "posix":
         try:
-            _sync(folder, os.O_RDONLY)
+            sync_file(folder, os.O_RDONLY)
         except OSError as error:
             if error.errno not in _CANNOT_SYNC:
                 raise
@@ -150,14 +154,6 @@ def unlink(path: Path) -> None:
     with suppress(OSError):
         path.unlink()
         sync_folder(path.parent)
-
-
-def _sync(path: Path, flags: int) -> None:
-    file = os.open(path, flags)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 _SIZES = struct.Struct("<II")
