@@ -271,7 +271,7 @@ def test_put_waits_for_room_until_a_cancellation(end, answer):
 def test_errors_come_after_the_items_and_only_the_first_end_counts():
     channel, error = Channel(3), ValueError("broken")
     channel.put(1)
-    channel.fail(error)
+    channel.close(error)
     assert not channel.put(2)
     assert next(channel) == 1
     for _ in range(2):
@@ -280,7 +280,7 @@ def test_errors_come_after_the_items_and_only_the_first_end_counts():
         assert caught.value is error
     channel = Channel(1)
     channel.close()
-    channel.fail(ValueError())
+    channel.close(ValueError())
     assert list(channel) == []
 
 
