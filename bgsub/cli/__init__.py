@@ -12,21 +12,12 @@ from pathlib import Path
 
 import click
 
+from bgsub.cli import reporting
 from bgsub.cli.batch import batch
 from bgsub.cli.decompose import decompose
 from bgsub.cli.evaluate import bench, demo, evaluate
 from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
 from bgsub.cli.live import live, regions
-from bgsub.cli.reporting import (
-    FAILURE,
-    OK,
-    READER_GONE,
-    Reporting,
-    exit_status,
-    is_verbose,
-    log_to_screen,
-    reporting_options,
-)
 from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
 from bgsub.cli.setup import config, print_versions, warm_up
@@ -99,12 +90,12 @@ def program(context: click.Context, config: Path | None, no_config: bool) -> Non
     """
     if no_config and context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--no-config and --config exclude each other")
-    log_to_screen(Reporting.of(context).verbose)
+    reporting.log_to_screen(reporting.Reporting.of(context).verbose)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-program.params += reporting_options()
+program.params += reporting.reporting_options()
 for _members in _GROUPS.values():
     for _command in _members:
         program.add_command(_command)
@@ -117,18 +108,19 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         try:
             result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
         except SystemExit as end:  # after a completion, and after a closed pipe
-            return OK if end.code == 0 else FAILURE
+            return reporting.OK if end.code == 0 else reporting.FAILURE
         except (Exception, KeyboardInterrupt) as error:
-            if is_verbose() or {"-v", "--verbose"} & set(given):
+            if reporting.is_verbose() or {"-v", "--verbose"} & set(given):
                 traceback.print_exc()
             # A signal during an import, for example, ends as another error.
             was_signal = signals is not None and signals.raised and not isinstance(error, (click.Abort, StoppedError))
-            message, code = exit_status(interruption(signals.raised) if signals is not None and was_signal else error)
-            if code != READER_GONE:
+            shown = interruption(signals.raised) if signals is not None and was_signal else error
+            message, code = reporting.exit_status(shown)
+            if code != reporting.READER_GONE:
                 with suppress(OSError):  # standard error may be closed
                     click.echo(f"bgsub: error: {message}", err=True)
             return code
-        return result if isinstance(result, int) else OK
+        return result if isinstance(result, int) else reporting.OK
 
 
 def _fill_closed() -> None:

@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.help import METHOD, RUNNING, Example
+from bgsub.cli import reporting
+from bgsub.cli.help import METHOD, RUNNING
 from bgsub.cli.method_options import MethodCommand
 from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_option
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
-from bgsub.cli.reporting import (
-    OK,
-    bar,
-    code_of,
-    json_option,
-    kind_of_progress,
-    logger,
-    progress_logger,
-    stopped_by,
-    to_file,
-)
 from bgsub.errors import ParameterError, SourceError, counted, printable
 from bgsub.jobs import batch as batches
+from bgsub.jobs.interrupts import stopped_by
 from bgsub.storage.durable_io import unlink
 
 if TYPE_CHECKING:
@@ -41,11 +32,11 @@ if TYPE_CHECKING:
         *("output", "save", "overwrite", "duration", "fps", "event-formats", "roi", "record"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after", "workers", "scheduler"),
     ),
-    examples=(
-        Example('bgsub batch "*.mp4" -o results', "The masks of every video here, on all cores"),
-        Example("bgsub batch recordings -o results --record clips --save panel.mp4", "Clips of motion of each"),
-        Example("bgsub batch recordings -o results --scheduler tcp://host:8786", "On the machines of a Dask cluster"),
-    ),
+    examples={
+        'bgsub batch "*.mp4" -o results': "The masks of every video here, on all cores",
+        "bgsub batch recordings -o results --record clips --save panel.mp4": "Clips of motion of each",
+        "bgsub batch recordings -o results --scheduler tcp://host:8786": "On the machines of a Dask cluster",
+    },
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", type=SOURCE)
 @folder_option
@@ -79,7 +70,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Write the model of each file into its folder at the end.",
 )
-@json_option()
+@reporting.json_option()
 def batch(
     *,
     patterns: tuple[str, ...],
@@ -116,11 +107,11 @@ def batch(
         inside = {"save_model": model_name and folder / model_name, "record": record and folder / record}
         return make_job(source, folder, {**options, **inside})
 
-    kind = kind_of_progress()
+    kind = reporting.kind_of_progress()
     page = output / "overview.html"
-    with bar(unit=" files", mininterval=0, disable=kind != "bar") as drawn:
+    with reporting.bar(unit=" files", mininterval=0, disable=kind != "bar") as drawn:
         old = page if how["overwrite"] else None
-        progress = _Progress(drawn, progress_logger.info if kind == "log" else to_file, old)
+        progress = _Progress(drawn, reporting.progress_logger.info if kind == "log" else reporting.to_file, old)
         result = batches.run_batch(
             patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
         )
@@ -130,9 +121,9 @@ def batch(
         try:
             write_overview(output, page)
         except SourceError as error:  # such as no events.jsonl and no clips
-            logger.warning("no overview: %s", error)
+            reporting.logger.warning("no overview: %s", error)
     _report(result, kind == "log")
-    return OK if result.complete else code_of(result.stopped)
+    return reporting.OK if result.complete else reporting.code_of(result.stopped)
 
 
 class _Progress:

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from bgsub.cli import options as opt
-from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
+from bgsub.cli.help import INPUT, METHOD, OUTPUT
 from bgsub.cli.pipeline import show_result
 from bgsub.cli.reporting import json_option, show_progress
 from bgsub.cli.settings import Command
@@ -87,10 +87,10 @@ _options = opt.combine(
         *("output", "overwrite", "save-arrays", "start", "duration", "every", "scale", "grey"),
         *("samples", "rank", "quality"),
     ),
-    examples=(
-        Example("bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5", "Background and moving objects of a clip"),
-        Example("bgsub decompose matrix.npy -o parts", "A matrix, samples as rows, NaN for missing entries"),
-    ),
+    examples={
+        "bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5": "Background and moving objects of a clip",
+        "bgsub decompose matrix.npy -o parts": "A matrix, samples as rows, NaN for missing entries",
+    },
 )
 @click.argument("source", metavar="INPUT", type=opt.SOURCE)
 @opt.folder_option

@@ -13,7 +13,7 @@ import click
 import bgsub
 from bgsub import evaluation, synthetic, video
 from bgsub.cli import options as opt
-from bgsub.cli.help import INPUT, OUTPUT, Example
+from bgsub.cli.help import INPUT, OUTPUT
 from bgsub.cli.method_options import MethodCommand, given, make_subtractor
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.reporting import Reporting, json_option, show_progress
@@ -33,12 +33,10 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
         *("fps", "against", "results", "masks", "sheet", "overwrite", "json"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after"),
     ),
-    examples=(
-        Example(
-            "bgsub evaluate highway --against mog2,knn --online", "One sequence of changedetection.net, beside OpenCV"
-        ),
-        Example("bgsub evaluate dataset --sheet worst.html", "All in a folder; the worst frames"),
-    ),
+    examples={
+        "bgsub evaluate highway --against mog2,knn --online": "One sequence of changedetection.net, beside OpenCV",
+        "bgsub evaluate dataset --sheet worst.html": "All in a folder; the worst frames",
+    },
 )
 @click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=opt.FOLDER)
 @opt.option(
@@ -46,7 +44,7 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
     "peers",
     group=INPUT,
     default="",
-    callback=opt.names_from(OPENCV_METHODS),
+    callback=partial(opt.names_from, OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
@@ -153,10 +151,10 @@ def _methods(
     cls=MethodCommand,
     short_help="Time the method beside OpenCV's subtractors.",
     common=("duration", "rank", "scale", "threads"),
-    examples=(
-        Example("bgsub bench", "On a synthetic street of 320x240"),
-        Example("bgsub bench video.mp4 --duration 200 --scale 0.5", "On a video, at half its size"),
-    ),
+    examples={
+        "bgsub bench": "On a synthetic street of 320x240",
+        "bgsub bench video.mp4 --duration 200 --scale 0.5": "On a video, at half its size",
+    },
 )
 @click.argument("source", required=False, type=opt.SOURCE)
 @opt.duration_option("300", "Maximum length")
@@ -176,7 +174,7 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
 @click.command(
     cls=Command,
     short_help="Separate a synthetic scene and score the masks; needs no camera.",
-    examples=(Example("bgsub demo -o demo --scene street --duration 10s", "A video of a scene and its masks"),),
+    examples={"bgsub demo -o demo --scene street --duration 10s": "A video of a scene and its masks"},
 )
 @opt.output_option(
     default=Path("bgsub-demo"), show_default=True, callback=opt.check_folder, help="Folder for the results."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import cleandoc
 from typing import Any
 
@@ -23,14 +22,6 @@ _WIDEST = 28  # columns of the options
 EXITING: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 _PARAGRAPHS = 2  # of the description above the common options
-
-
-@dataclass(frozen=True)
-class Example:
-    """A command line that runs, and a short description."""
-
-    command: str
-    text: str
 
 
 class Option(click.Option):
@@ -61,15 +52,18 @@ class HelpContext(click.Context):
 
 
 class HelpfulCommand(click.Command):
-    """A command that shows its options in groups: without ``--help-all`` those in `common`; all if it is empty."""
+    """A command that shows its options in groups: without ``--help-all`` those in `common`; all if it is empty.
+
+    `examples` are command lines that run, with a short description of each.
+    """
 
     context_class = HelpContext
 
     def __init__(
-        self, *args: Any, common: Sequence[str] = (), examples: Sequence[Example] = (), **options: Any
+        self, *args: Any, common: Sequence[str] = (), examples: Mapping[str, str] | None = None, **options: Any
     ) -> None:
         super().__init__(*args, **options)
-        self.common, self.examples = tuple(common), tuple(examples)
+        self.common, self.examples = tuple(common), examples or {}
         flags = {f"--{name}" for name in common}
         for option in self.params:
             if isinstance(option, Option):
@@ -89,9 +83,9 @@ class HelpfulCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}# {example.text}\n")
-                    formatter.write(f"{'':>{formatter.current_indent}}{example.command}\n")
+                for command, text in self.examples.items():
+                    formatter.write(f"{'':>{formatter.current_indent}}# {text}\n")
+                    formatter.write(f"{'':>{formatter.current_indent}}{command}\n")
         is_all = self._is_all(ctx)
         shown = [one for one in self.get_params(ctx) if is_all or getattr(one, "common", False)]
         sections = {group: [_record(option, ctx) for option in options] for group, options in by_group(shown)}

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from bgsub import live as sessions
 from bgsub.cli import options as opt
 from bgsub.cli import output_options as out
-from bgsub.cli.help import SCREEN, Example
+from bgsub.cli.help import SCREEN
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.reporting import FAILURE, OK, Reporting, exit_status, json_option, logger
@@ -78,11 +78,11 @@ _screen_options = opt.combine(
         *("view", "no-window", "serve", "output", "save", "event-formats", "roi"),
         *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
     ),
-    examples=(
-        Example("bgsub live", "The first camera of this machine, in a window"),
-        Example("bgsub live rtsp://camera/stream --no-window --serve 8765", "A network camera, in a browser"),
-        Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each motion"),
-    ),
+    examples={
+        "bgsub live": "The first camera of this machine, in a window",
+        "bgsub live rtsp://camera/stream --no-window --serve 8765": "A network camera, in a browser",
+        "bgsub live 0 --record clips --snapshots pictures": "A clip and a picture of each motion",
+    },
 )
 @click.argument("cameras", nargs=-1, metavar="[CAMERA]...", type=opt.SOURCE)
 @_screen_options
@@ -140,10 +140,10 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
 @click.command(
     cls=Command,
     short_help="Draw regions on a picture of a video or camera.",
-    examples=(
-        Example("bgsub regions video.mp4", "Open the address that is printed, draw, save; Ctrl-C ends"),
-        Example("bgsub regions video.mp4 --start 1:30 --serve 8765", "On another picture, at a fixed port"),
-    ),
+    examples={
+        "bgsub regions video.mp4": "Open the address that is printed, draw, save; Ctrl-C ends",
+        "bgsub regions video.mp4 --start 1:30 --serve 8765": "On another picture, at a fixed port",
+    },
 )
 @click.argument("source", metavar="VIDEO", type=opt.SOURCE)
 @_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from bgsub.video.output_names import ENDINGS, OWN_FILES
 from bgsub.video.timecode import Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Callback = Callable[[click.Context, click.Parameter, Any], Any]
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -81,49 +80,34 @@ def choice(*names: str, group: str, of: Sequence[str], text: str, **more: Any) -
 def combine(*options: Decorator) -> Decorator:
     """Return a decorator that adds several options in this order."""
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def converted(convert: Callable[[Any], Any]) -> Callback:
-    """Return a callback that converts the value of an option; errors name the option."""
-
-    def callback(context: click.Context, option: click.Parameter, value: Any) -> Any:
-        try:
-            return value if context.resilient_parsing else convert(value)  # import nothing heavy for a completion
-        except ParameterError as error:
-            raise ParameterError(f"{called(context, option)}: {error}") from None
-
-    return callback
+def converted(convert: Callable[[Any], Any], context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return the converted value of an option; errors name the option. This and the next are callbacks by `partial`."""
+    try:
+        return value if context.resilient_parsing else convert(value)  # import nothing heavy for a completion
+    except ParameterError as error:
+        raise ParameterError(f"{called(context, option)}: {error}") from None
 
 
-def checked(check: Callable[[Any], Any]) -> Callback:
-    """Return a callback that checks the value of an option if there is one; errors name the option."""
-
-    def pass_on(value: Any) -> Any:
-        if value not in (None, ()):
-            check(value)
-        return value
-
-    return converted(pass_on)
+def checked(check: Callable[[Any], Any], context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return the value of an option, after a check if there is one; errors name the option."""
+    if value not in (None, ()):
+        converted(check, context, option, value)
+    return value
 
 
-def names_from(allowed: Sequence[str]) -> Callback:
-    """Return a callback that splits ``mask,panel`` into a list without duplicates; it raises ParameterError."""
-
-    def split(context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
-        names = split_at_commas(value)
-        for name in names:
-            if name not in allowed:
-                came = f"{name!r}{did_you_mean(name, allowed)}"
-                raise ParameterError(f"{called(context, option)} takes {', '.join(allowed)}, got {came}")
-        return names
-
-    return split
+def names_from(
+    allowed: Sequence[str], context: click.Context, option: click.Parameter, value: str | Sequence[str]
+) -> list[str]:
+    """Split ``mask,panel`` into a list without duplicates; ParameterError for other names than the `allowed` ones."""
+    names = split_at_commas(value)
+    for name in names:
+        if name not in allowed:
+            came = f"{name!r}{did_you_mean(name, allowed)}"
+            raise ParameterError(f"{called(context, option)} takes {', '.join(allowed)}, got {came}")
+    return names
 
 
 def split_at_commas(value: str | Sequence[str]) -> list[str]:
@@ -156,21 +140,17 @@ def check_file(context: click.Context, option: click.Parameter, path: Path | Non
     return path
 
 
-def check_table(endings: Sequence[str]) -> Callback:
-    """Return a callback as `check_file` that refuses to replace files that do not end in one of `endings`."""
-
-    def check(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-        if str(path) == "-":
-            raise ParameterError(f"{called(context, option)} takes a file, got '-'")
-        if path is not None and path.name in OWN_FILES:
-            raise ParameterError(f"{called(context, option)} takes another name than the files of a run, got '{path}'")
-        if path is not None and path.exists() and not path.is_dir() and path.suffix.lower() not in endings:
-            raise ParameterError(
-                f"{called(context, option)} replaces only files that end in {endings[0]}, got '{path}'"
-            )
-        return check_file(context, option, path)
-
-    return check
+def check_table(
+    endings: Sequence[str], context: click.Context, option: click.Parameter, path: Path | None
+) -> Path | None:
+    """Return the path as `check_file`, but refuse to replace files that do not end in one of `endings`."""
+    if str(path) == "-":
+        raise ParameterError(f"{called(context, option)} takes a file, got '-'")
+    if path is not None and path.name in OWN_FILES:
+        raise ParameterError(f"{called(context, option)} takes another name than the files of a run, got '{path}'")
+    if path is not None and path.exists() and not path.is_dir() and path.suffix.lower() not in endings:
+        raise ParameterError(f"{called(context, option)} replaces only files that end in {endings[0]}, got '{path}'")
+    return check_file(context, option, path)
 
 
 def claimed(path: Path | None) -> AbstractContextManager[Any]:
@@ -186,11 +166,11 @@ def claimed(path: Path | None) -> AbstractContextManager[Any]:
 table_option = file_option(
     "--csv",
     group=OUTPUT,
-    callback=check_table((".csv", ".txt")),
+    callback=partial(check_table, (".csv", ".txt")),
     help="Write the table to this file as well, replacing it, with times in seconds and boxes in pixels.",
 )
 motion_threshold = partial(
-    option, "--motion-threshold", multiple=True, callback=converted(parse_shares), metavar="[REGION=]SHARE"
+    option, "--motion-threshold", multiple=True, callback=partial(converted, parse_shares), metavar="[REGION=]SHARE"
 )
 overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
 output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)

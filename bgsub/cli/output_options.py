@@ -152,7 +152,7 @@ motion_options = opt.combine(
     record_options,
     _of_notifications(
         "--on-event",
-        callback=opt.checked(_check_commands),
+        callback=partial(opt.checked, _check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
         help="Run a command when motion, a light change or another event begins or ends, or when a snapshot or clip "
         "is written. It gets JSON on its standard input; {type}, {event}, {source}, {time}, {snapshot} and others in "
@@ -160,7 +160,7 @@ motion_options = opt.combine(
     ),
     _of_notifications(
         "--webhook",
-        callback=opt.checked(_check_addresses),
+        callback=partial(opt.checked, _check_addresses),
         metavar="URL",
         hide_input=True,
         help="Send that JSON to this address when motion or another event begins and ends. Can be repeated.",
@@ -179,7 +179,7 @@ save_option = opt.option(
     "views",
     group=OUTPUT,
     multiple=True,
-    callback=opt.converted(_outputs),
+    callback=partial(opt.converted, _outputs),
     metavar="VIEW,...",
     help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
 )
@@ -192,12 +192,12 @@ name_option = opt.option(
     group=OUTPUT,
     default=DEFAULT_NAME,
     show_default=True,
-    callback=opt.checked(check_name),
+    callback=partial(opt.checked, check_name),
     metavar="TEMPLATE",
     help="File names in the folder, with {view}, {source}, {date} and {time}.",
 )
 _of_events = partial(opt.option, group=EVENTS)
-_region = partial(_of_events, multiple=True, callback=opt.checked(Regions))
+_region = partial(_of_events, multiple=True, callback=partial(opt.checked, Regions))
 #: The values are tuples of str.
 region_options = opt.combine(
     _region(
@@ -237,7 +237,7 @@ event_options = opt.combine(
     _of_events(
         "--event-formats",
         default="",
-        callback=opt.names_from(tuple(EVENT_FORMATS)),
+        callback=partial(opt.names_from, tuple(EVENT_FORMATS)),
         metavar="FORMAT,...",
         help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page), pictures (of "
         "the objects).",

@@ -25,7 +25,6 @@ from bgsub.video.timecode import Timecode
 
 if TYPE_CHECKING:
     from bgsub.evaluation.sequences import OnlineScorer
-    from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
     from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
@@ -46,43 +45,39 @@ class RunReporter:
     csv: Path | None = None  # file of the motion events
     _limited: set[str] = field(default_factory=set)  # names of the sources that the duration ended
 
-    def watch(self, controls: Controls) -> Watch:
-        """Return a context manager of a source that yields the function to call after each frame."""
+    @contextmanager
+    def watch(self, controls: Controls, source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        """Yield the function to call after each frame of a source."""
+        context = click.get_current_context()  # that of this thread
+        with ExitStack() as stack:
+            show = partial(show_progress, quiet=self.is_one_of_many, live=source.live)
+            frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
+            meter = None if source.restartable else stack.enter_context(show(source.name, source.length))
 
-        @contextmanager
-        def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-            context = click.get_current_context()  # that of this thread
-            with ExitStack() as stack:
-                show = partial(show_progress, quiet=self.is_one_of_many, live=source.live)
-                frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
-                meter = None if source.restartable else stack.enter_context(show(source.name, source.length))
+            def ahead(coming: Iterator[Frame]) -> Generator[Frame, None, None]:
+                with (
+                    context.scope(cleanup=False),
+                    show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST)) as meter,
+                ):
+                    for frame in coming:
+                        meter.update()
+                        yield frame
 
-                def ahead(coming: Iterator[Frame]) -> Generator[Frame, None, None]:
-                    with (
-                        context.scope(cleanup=False),
-                        show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST)) as meter,
-                    ):
-                        for frame in coming:
-                            meter.update()
-                            yield frame
+            def after(frame: Frame, separation: Separation) -> None:
+                nonlocal frames, begin, meter
+                frames += 1
+                meter = meter or stack.enter_context(show(source.name, source.length))
+                meter.update()
+                if self.observer is not None:
+                    self.observer(frame, separation)
+                now = time.monotonic() if frame.time is None else frame.time
+                begin = now if begin is None else begin
+                if self._is_over(frames, now - begin + step + _TOLERANCE):
+                    self._limited.add(source.name)
+                    controls.quit()
 
-                def after(frame: Frame, separation: Separation) -> None:
-                    nonlocal frames, begin, meter
-                    frames += 1
-                    meter = meter or stack.enter_context(show(source.name, source.length))
-                    meter.update()
-                    if self.observer is not None:
-                        self.observer(frame, separation)
-                    now = time.monotonic() if frame.time is None else frame.time
-                    begin = now if begin is None else begin
-                    if self._is_over(frames, now - begin + step + _TOLERANCE):
-                        self._limited.add(source.name)
-                        controls.quit()
-
-                controls.watch_ahead = ahead
-                yield after
-
-        return watch
+            controls.watch_ahead = ahead
+            yield after
 
     def _is_over(self, frames: int, seconds: float) -> bool:
         if self.duration is None:
@@ -125,14 +120,15 @@ def run_pipeline(
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
     controls = controls or Controls()
-    options |= {"watch": reporter.watch(controls), "controls": controls}
+    options |= {"watch": partial(reporter.watch, controls), "controls": controls}
     return _reported(partial(execute, source, subtractor, sinks, **options), reporter)
 
 
 def run_job(job: Job, reporter: RunReporter | None = None) -> None:
     """Do a job with a progress bar and print the summary; StoppedError as `check_whole`."""
     controls, reporter = Controls(), reporter or RunReporter()
-    result = _reported(partial(jobs.run_job, job, watch=reporter.watch(controls), controls=controls), reporter)
+    watch = partial(reporter.watch, controls)
+    result = _reported(partial(jobs.run_job, job, watch=watch, controls=controls), reporter)
     from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it imports NumPy
 
     can_repeat = not (result.live or job.record or is_pipe(job.source))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.help import EVENTS, OUTPUT, Example
+from bgsub.cli.help import EVENTS, OUTPUT
 from bgsub.cli.options import check_table, checked, claimed, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.reporting import Reporting, json_option
@@ -18,17 +18,17 @@ from bgsub.errors import counted, printable
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection, Timecode
 
-_place = partial(option, group=EVENTS, metavar="TIME", callback=checked(Timecode.parse))
+_place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked, Timecode.parse))
 
 
 @click.command(
     cls=Command,
     short_help="List what was in a region, from stored results.",
-    examples=(
-        Example("bgsub search events --region 100,50,80,120", "Objects in a region, from the events of bgsub track"),
-        Example("bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00", "In an hour, of a batch"),
-        Example("bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv", "From stored masks"),
-    ),
+    examples={
+        "bgsub search events --region 100,50,80,120": "Objects in a region, from the events of bgsub track",
+        "bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00": "In an hour, of a batch",
+        "bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv": "From stored masks",
+    },
 )
 @click.argument("place", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
 @option(
@@ -36,7 +36,7 @@ _place = partial(option, group=EVENTS, metavar="TIME", callback=checked(Timecode
     group=EVENTS,
     multiple=True,
     required=True,
-    callback=checked(Regions),
+    callback=partial(checked, Regions),
     metavar="[NAME=]REGION",
     help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
@@ -88,17 +88,17 @@ def search(
 @click.command(
     cls=Command,
     short_help="Show the events of many runs on one page.",
-    examples=(
-        Example("bgsub overview results", "Clips and objects of all results, in results/overview.html"),
-        Example("bgsub overview clips -o day.html --title Monday", "The clips of a day"),
-    ),
+    examples={
+        "bgsub overview results": "Clips and objects of all results, in results/overview.html",
+        "bgsub overview clips -o day.html --title Monday": "The clips of a day",
+    },
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @file_option(
     "-o",
     "--output",
     group=OUTPUT,
-    callback=check_table((".html", ".htm")),
+    callback=partial(check_table, (".html", ".htm")),
     help="The page.  [default: overview.html in the folder]",
 )
 @option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")

@@ -9,7 +9,7 @@ import click
 
 from bgsub.cli import options as opt
 from bgsub.cli import output_options as out
-from bgsub.cli.help import RUNNING, Example
+from bgsub.cli.help import RUNNING
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.pipeline import RunReporter, run_job
 from bgsub.cli.reporting import json_option
@@ -60,13 +60,11 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     cls=MethodCommand,
     short_help="Separate a video, images or a stream into files.",
     common=("save", *_COMMON),
-    examples=(
-        Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
-        Example("bgsub run frames -o results --fps 25 --event-formats csv,html", "Images; a list of events"),
-        Example(
-            "bgsub run cam-*.mp4 --record clips --motion-threshold 0.01", "Clips of motion from the files of one camera"
-        ),
-    ),
+    examples={
+        "bgsub run video.mp4 -o out --save mask,panel": "Masks, and a video to look at",
+        "bgsub run frames -o results --fps 25 --event-formats csv,html": "Images; a list of events",
+        "bgsub run cam-*.mp4 --record clips --motion-threshold 0.01": "Clips of motion from the files of one camera",
+    },
 )
 @_options_of_one(out.job_options, "Folder for the results, or - for standard output")
 def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
@@ -94,12 +92,10 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     cls=MethodCommand,
     short_help="List the objects and events of a video.",
     common=_COMMON,
-    examples=(
-        Example("bgsub track video.mp4 -o events", "When and where something moved, and a summary page"),
-        Example(
-            'bgsub track video.mp4 -o door --event-formats csv --roi "door=0,0,40%,100%"', "In one region, by name"
-        ),
-    ),
+    examples={
+        "bgsub track video.mp4 -o events": "When and where something moved, and a summary page",
+        'bgsub track video.mp4 -o door --event-formats csv --roi "door=0,0,40%,100%"': "In one region, by name",
+    },
 )
 @_options_of_one(out.common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
@@ -119,11 +115,11 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
         *("motion-threshold", "min-event-length", "event-gap", "roi", "start", "duration", "every", "max-events"),
         *("csv", "json", "record", "snapshots", "threshold", "min-area", "scale"),
     ),
-    examples=(
-        Example("bgsub scan video.mp4", "A table of the motion; nothing is written"),
-        Example("bgsub scan cam-*.mp4 --roi gate=10%,20%,30%,50% --motion-threshold 5%", "At a gate, in several files"),
-        Example("bgsub scan video.mp4 --record clips --csv motion.csv", "A clip of each motion; the table as a file"),
-    ),
+    examples={
+        "bgsub scan video.mp4": "A table of the motion; nothing is written",
+        "bgsub scan cam-*.mp4 --roi gate=10%,20%,30%,50% --motion-threshold 5%": "At a gate, in several files",
+        "bgsub scan video.mp4 --record clips --csv motion.csv": "A clip of each motion; the table as a file",
+    },
 )
 @click.argument("sources", nargs=-1, required=True, metavar="VIDEO...", type=opt.SOURCE)
 @opt.table_option

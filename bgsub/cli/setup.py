@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from bgsub._version import __version__
-from bgsub.cli.help import Example
 from bgsub.cli.setting_sources import setting_of
 from bgsub.cli.settings import Command, apply, as_text, commands, key_of, load
 from bgsub.errors import did_you_mean
@@ -20,7 +19,7 @@ from bgsub.errors import did_you_mean
     cls=Command,
     takes_settings=False,
     short_help="Show the settings from files and variables, and their sources.",
-    examples=(Example("bgsub config run", "The settings of bgsub run and where they come from"),),
+    examples={"bgsub config run": "The settings of bgsub run and where they come from"},
 )
 @click.argument("command", required=False)
 @click.pass_context
@@ -94,7 +93,7 @@ def print_versions(context: click.Context, _option: click.Parameter, value: bool
 @click.command(
     cls=Command,
     short_help="Compile all kernels now, for images and installers.",
-    examples=(Example("bgsub warm-up", "Once after an installation, so that the first run starts at once"),),
+    examples={"bgsub warm-up": "Once after an installation, so that the first run starts at once"},
 )
 def warm_up() -> None:
     """Compile all kernels for grey and colour frames of any type.

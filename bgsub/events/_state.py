@@ -8,11 +8,9 @@ import math
 import types
 import zlib
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-
-T = TypeVar("T")
 
 
 def dump(value: Any) -> Any:  # noqa: PLR0911 - one return for each type
@@ -33,33 +31,28 @@ def dump(value: Any) -> Any:  # noqa: PLR0911 - one return for each type
     return value
 
 
-def load(hint: type[T], state: Any) -> T:
+def load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
     """Return the value of type `hint` that `dump` returned `state` for."""
-    made: T = _load(hint, state)
-    return made
-
-
-def _load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
     origin: Any = get_origin(hint) or hint
     arguments = get_args(hint)
     if origin in (Union, types.UnionType):
-        return None if state is None else _load(next(one for one in arguments if one is not type(None)), state)
+        return None if state is None else load(next(one for one in arguments if one is not type(None)), state)
     if isinstance(origin, type) and dataclasses.is_dataclass(origin):
         kind: Any = origin
         made = object.__new__(kind)
-        vars(made).update({name: _load(one, state[name]) for name, one in _hints(kind).items()})
+        vars(made).update({name: load(one, state[name]) for name, one in _hints(kind).items()})
         return made
     if origin is np.ndarray:
         return _array(state)
     if origin is bytes:
         return base64.b64decode(state)
     if origin is dict:
-        return {_load(arguments[0], key): _load(arguments[1], item) for key, item in state}
+        return {load(arguments[0], key): load(arguments[1], item) for key, item in state}
     if origin is list:
-        return [_load(arguments[0], item) for item in state]
+        return [load(arguments[0], item) for item in state]
     if origin is tuple:
         hints = [arguments[0]] * len(state) if arguments[1:] == (...,) else arguments
-        return tuple(_load(one, item) for one, item in zip(hints, state, strict=True))
+        return tuple(load(one, item) for one, item in zip(hints, state, strict=True))
     return state
 
 

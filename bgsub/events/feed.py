@@ -59,7 +59,9 @@ class RegionCounter:
             pixels = int(np.count_nonzero(mask == FOREGROUND))
             return {FRAME: Cover(pixels, pixels / max(mask.size, 1))}
         if not self._masks:
-            self._masks = {name: _cut(inside) for name, inside in self._regions.masks(mask.shape).items()}
+            for name, inside in self._regions.masks(mask.shape).items():
+                box = bounding_box(inside)
+                self._masks[name] = box, inside[box], int(np.count_nonzero(inside))
         found = {}
         for name, (box, inside, area) in self._masks.items():
             pixels = int(np.count_nonzero((mask[box] == FOREGROUND) & inside))
@@ -83,11 +85,7 @@ class RegionCounter:
         for region in state.regions.values():
             for event in step.finished:
                 region.inside.pop(event.id, None)
-        self._count(step.settled)
-
-    def finish(self) -> None:
-        """Count the remaining frames."""
-        self._count(None)
+        self.finish(step.settled)
 
     def rows(self) -> list[list[Any]]:
         """Return a row of `COLUMNS` for each region."""
@@ -110,8 +108,8 @@ class RegionCounter:
             region.inside[one.id] = frame.clock
             frame.objects[name] = frame.objects.get(name, 0) + 1
 
-    def _count(self, settled: int | None) -> None:
-        """Count the frames before `settled`, None for all."""
+    def finish(self, settled: int | None = None) -> None:
+        """Count the remaining frames before `settled`, by default all."""
         ready = [frame for frame in self.state.waiting if settled is None or frame.frame < settled]
         self.state.waiting = self.state.waiting[len(ready) :]
         for frame in ready:
@@ -120,12 +118,6 @@ class RegionCounter:
                 count.peak = max(count.peak, number)
                 count.occupied_frames += 1
                 count.occupied_seconds += frame.interval
-
-
-def _cut(inside: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray, int]:
-    """Return the bounding box of a mask, the mask in the box, and its number of pixels."""
-    box = bounding_box(inside)
-    return box, inside[box], int(np.count_nonzero(inside))
 
 
 # Names of events are shown so many seconds longer than they last, because most last one frame.

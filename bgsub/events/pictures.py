@@ -143,11 +143,6 @@ class Highlight:
     regions: list[str]  # of the objects
     jpeg: bytes  # the frame at the peak
 
-    @property
-    def amount(self) -> int:
-        """Amount of motion: frames times peak area."""
-        return self.event.frames * self.event.peak_area
-
 
 @dataclass
 class _Current:
@@ -208,7 +203,7 @@ class Highlights:
             self.kept.append(Highlight(event, current.share, current.objects, current.regions, jpeg))
             self.count += 1
             if len(self.kept) > MOST_PICTURES:
-                self.kept.remove(min(self.kept, key=lambda one: one.amount))
+                self.kept.remove(min(self.kept, key=lambda one: one.event.frames * one.event.peak_area))
 
 
 @dataclass

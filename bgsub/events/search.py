@@ -161,8 +161,7 @@ class _SearchedRegion:
         y, v = (np.clip(side - self._top, 0, rows) for side in (boxes[:, 1], boxes[:, 1] + boxes[:, 3]))
         common = self._sums[v, u] - self._sums[y, u] - self._sums[v, x] + self._sums[y, x]
         is_in = (common >= REGION_SHARE * boxes[:, 2] * boxes[:, 3]) | (common >= FILLED_SHARE * self._area)
-        found: np.ndarray = np.where(is_in, common / self._area, 0.0)
-        return found
+        return np.where(is_in, common / self._area, 0.0)
 
 
 def _stays(points: np.ndarray, times: np.ndarray, max_gap: float) -> list[Any]:

@@ -107,10 +107,9 @@ class EventSink(Sink):
         self._done = True
 
     def abort(self) -> None:
-        if not self._done:
-            self._done = True
-            for file in self._files.values():
-                file.close()
+        self._done = True
+        for file in self._files.values():
+            file.close()
 
     def checkpoint(self) -> dict[str, Any]:
         sizes = {name: file.sync() for name, file in self._files.items()}

@@ -217,8 +217,7 @@ def _touching(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return which boxes, (n, 4) and (m, 4), have pixels in common, (n, m), bool."""
     low = np.maximum(boxes[:, np.newaxis, :2], others[:, :2])
     high = np.minimum((boxes[:, :2] + boxes[:, 2:])[:, np.newaxis], others[:, :2] + others[:, 2:])
-    touching: np.ndarray = (low < high).all(axis=2)
-    return touching
+    return (low < high).all(axis=2)
 
 
 def _nearness(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> np.ndarray:
@@ -231,8 +230,7 @@ def _nearness(tracks: Sequence[Track], found: Sequence[Detection], clock: float)
     ways = places[:, np.newaxis] - np.array([one.centroid for one in found])
     gates = reach[:, np.newaxis] * diagonals + slack[:, np.newaxis]
     alike = np.maximum(areas, other_areas) <= _SIZE_RATIO * np.minimum(areas, other_areas)
-    near: np.ndarray = np.where(alike, np.maximum(1 - np.hypot(ways[..., 0], ways[..., 1]) / gates, 0), 0)
-    return near
+    return np.where(alike, np.maximum(1 - np.hypot(ways[..., 0], ways[..., 1]) / gates, 0), 0)
 
 
 def _add_parts(

@@ -172,8 +172,7 @@ class Controls:
         self.view = view
         self._lock = threading.Lock()
         self._quit, self.quit_by = threading.Event(), ""  # the `by` of the first `quit`
-        self._reset = threading.Event()
-        self._snapshot = threading.Event()
+        self._reset = self._snapshot = False  # requests
         defaults = {name: parameter.default for name, parameter in SUBTRACTOR.items()}
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
@@ -200,7 +199,7 @@ class Controls:
 
     def reset(self) -> None:
         """Restart the model with the next frame."""
-        self._reset.set()
+        self._reset = True
 
     def toggle(self, switch: str) -> bool:
         """Turn a switch and return its new state.
@@ -216,8 +215,8 @@ class Controls:
 
     def take_learning_rate(self) -> float:
         """Return the learning rate of the next frame and clear a reset: 1 reset, 0 frozen, -1 otherwise."""
-        if self._reset.is_set():
-            self._reset.clear()
+        if self._reset:
+            self._reset = False
             return 1.0
         return 0.0 if self.frozen else -1.0
 
@@ -233,12 +232,11 @@ class Controls:
 
     def request_snapshot(self) -> None:
         """Request to store the current picture."""
-        self._snapshot.set()
+        self._snapshot = True
 
     def take_snapshot_request(self) -> bool:
         """Return whether a snapshot was requested, and clear the request."""
-        requested = self._snapshot.is_set()
-        self._snapshot.clear()
+        requested, self._snapshot = self._snapshot, False
         return requested
 
     # -- parameters ----------------------------------------------------------------------------------------------

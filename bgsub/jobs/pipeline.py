@@ -201,9 +201,9 @@ class Pipeline:
                     return
         except SourceError as error:
             is_broken = has_frames and not isinstance(error, BrokenSourceError)
-            self._frames.fail(BrokenSourceError(str(error)) if is_broken else error)
+            self._frames.close(BrokenSourceError(str(error)) if is_broken else error)
         except BaseException as error:
-            self._frames.fail(error)
+            self._frames.close(error)
         else:
             self._frames.close()
 
@@ -224,7 +224,7 @@ class Pipeline:
                 if not self._results.put(_Result(frame, separation, snapshot)):
                     return
         except BaseException as error:
-            self._results.fail(error)
+            self._results.close(error)
         else:
             self._results.close()
 

@@ -174,7 +174,10 @@ def execute(
             summary, broken = _run(Pipeline(source, subtractor, sinks, progress=after, **options), checkpoints, raised)
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
-                raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
+                frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may come after it
+                where = f"goes on after {frames} frames" if frames else "starts over"
+                message = f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
+                raise StoppedError(message, summary.stopped, result)
             if save_model is not None and (summary.frames or summary.stopped == "end"):
                 with finishing():
                     subtractor.save(save_model)
@@ -202,12 +205,6 @@ def _run(
             return pipeline.run(), None
     except BrokenSourceError as error:
         return error.result, error
-
-
-def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
-    frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
-    where = f"goes on after {frames} frames" if frames else "starts over"
-    return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
@@ -279,16 +276,14 @@ class RegionSubtractor:
 
     def rehearse(self, frames: Iterable[np.ndarray]) -> bool:
         """Learn the first frames, see `BackgroundSubtractor.rehearse`."""
-        kept: bool = self._subtractor.rehearse(map(self._box_of, frames))
-        return kept
+        return self._subtractor.rehearse(map(self._box_of, frames))
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
         if self._privacy is not None:
             image, learningRate = self._private(image, learningRate)
             if self._given == (None, None):
-                unlimited: Separation = self._subtractor.process(image, learningRate=learningRate)
-                return unlimited
+                return self._subtractor.process(image, learningRate=learningRate)
         frame = np.array(image)  # a copy, like that of the inner subtractor
         part = self._subtractor.process(self._box_of(frame), learningRate=learningRate)
         mask, residual = self._placed(part.mask), self._placed(part.residual)

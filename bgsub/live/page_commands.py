@@ -164,7 +164,12 @@ def _camera(broadcast: Broadcast, regions: RegionStore) -> dict[str, Any]:
 
 def run_command(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> None:
     """Run a command, a JSON object for one or all cameras, completely, or raise ParameterError or SinkError."""
-    command = _parsed(body)
+    try:
+        command = json.loads(body)
+    except (ValueError, RecursionError):
+        command = None
+    if not isinstance(command, dict):
+        raise ParameterError("a command must be a JSON object")
     if list(command) == ["regions"]:
         numbers = [broadcast.controls.statistics.as_dict() for broadcast in broadcasts]
         shapes = {(one["height"], one["width"]) for one in numbers if one["width"]}
@@ -178,16 +183,6 @@ def run_command(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionSto
         for action in actions:
             action(broadcast.controls)
         broadcast.refresh()
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        command = json.loads(body)
-    except (ValueError, RecursionError):
-        command = None
-    if not isinstance(command, dict):
-        raise ParameterError("a command must be a JSON object")
-    return command
 
 
 def _chosen(camera: Any, broadcasts: Sequence[Broadcast]) -> Sequence[Broadcast]:

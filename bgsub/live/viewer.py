@@ -263,9 +263,7 @@ class Broadcast(Sink):
         """Show no picture until the next frame, and no events of before."""
         if self.recent is not None:
             self.recent.clear()
-        with self._changed:
-            self.newest, self.number = None, self.number + 1
-            self._changed.notify_all()
+        self._put(None)
 
     def end(self) -> None:
         """End all streams."""
@@ -273,7 +271,7 @@ class Broadcast(Sink):
             self.ended, self.newest = True, None
             self._changed.notify_all()
 
-    def _put(self, shown: Shown) -> None:
+    def _put(self, shown: Shown | None) -> None:
         with self._changed:
             self.newest, self.number = shown, self.number + 1
             self._changed.notify_all()

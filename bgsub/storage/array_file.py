@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     header: int = 1 << 62
 
 
-_MODEL = Kind("model", 8, 1 << 20)
+MODEL = Kind("model", 8, 1 << 20)
 
 
 def write_model(path: Path, header: dict[str, Any], state: State) -> None:
@@ -41,17 +41,12 @@ def write_model(path: Path, header: dict[str, Any], state: State) -> None:
     if not path.name:
         raise SinkError(f"the model cannot be written to {path}: it is a folder")
     with os_errors_as(SinkError, f"the model cannot be written to {path}"):
-        write(path, _MODEL, header, state)
-
-
-def read_model(path: Path) -> tuple[dict[str, Any], State]:
-    """Return header and state of a model; raise as `read`."""
-    return read(path, _MODEL)
+        write(path, MODEL, header, state)
 
 
 def read_model_parameters(path: Path) -> dict[str, Any]:
     """Return the parameters of a model without reading its arrays; raise as `read`."""
-    parameters = read(path, _MODEL, with_arrays=False)[0].get("parameters")
+    parameters = read(path, MODEL, with_arrays=False)[0].get("parameters")
     if not isinstance(parameters, dict):
         raise SourceError(f"{path} is a damaged bgsub model: it has no parameters")
     return parameters

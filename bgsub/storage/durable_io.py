@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 
@@ -95,9 +95,13 @@ def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError, *
 # -- syncing ----------------------------------------------------------------------------------------------------------
 
 
-def sync_file(path: Path) -> None:
+def sync_file(path: Path, flags: int = os.O_RDWR) -> None:
     """Write the content of a file to the disk; raise OSError on failure."""
-    _sync(path, os.O_RDWR)
+    file = os.open(path, flags)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def sync_files(paths: Iterable[Path]) -> None:
@@ -117,7 +121,7 @@ def sync_folder(folder: Path) -> None:
     """Write the names in a folder, renames included, to the disk; Windows cannot and need not."""
     if os.name == "posix":
         try:
-            _sync(folder, os.O_RDONLY)
+            sync_file(folder, os.O_RDONLY)
         except OSError as error:
             if error.errno not in _CANNOT_SYNC:
                 raise
@@ -150,14 +154,6 @@ def unlink(path: Path) -> None:
     with suppress(OSError):
         path.unlink()
         sync_folder(path.parent)
-
-
-def _sync(path: Path, flags: int) -> None:
-    file = os.open(path, flags)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 _SIZES = struct.Struct("<II")
@@ -214,11 +210,6 @@ class GrowingFile:
                 self._file.truncate(size)
                 self._file.seek(size)
 
-    def reading(self) -> BinaryIO:
-        """Open the content so far for reading."""
-        with as_sink_error(self._target):
-            return io.BytesIO() if self._file is None else self.path.open("rb")
-
     def finish(self) -> None:
         """Give the file its final name."""
         with as_sink_error(self._target):
@@ -260,7 +251,9 @@ class Journal(GrowingFile):
 
     def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Yield all records."""
-        with self.reading() as file:
+        with as_sink_error(self._target):
+            content = io.BytesIO() if self._file is None else self.path.open("rb")
+        with content as file:
             while head := file.read(_SIZES.size):
                 if len(head) < _SIZES.size:
                     raise ValueError("the last record is incomplete")

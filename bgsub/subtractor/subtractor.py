@@ -490,7 +490,7 @@ class BackgroundSubtractor(OpenCVNames):
         SourceError
             If the file is missing or is not a model of this program.
         """
-        header, state = array_file.read_model(Path(path))
+        header, state = array_file.read(Path(path), array_file.MODEL)
         try:
             return cls.from_snapshot(header, state)
         except ParameterError as error:

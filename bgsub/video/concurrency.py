@@ -48,7 +48,7 @@ class Channel(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """Wait for the oldest item and remove it; after the last, stop or raise the exception of `fail`."""
+        """Wait for the oldest item and remove it; after the last, stop or raise the exception of `close`."""
         with self._changed:
             while self._open and not self._items:
                 self._changed.wait()
@@ -70,25 +70,18 @@ class Channel(Generic[T]):
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._items) or not self._open, timeout)
 
-    def close(self) -> None:
-        """End the channel after its items."""
-        self._end()
-
-    def fail(self, error: BaseException) -> None:
-        """End the channel with an exception, which the receiver gets after the items."""
-        self._end(error=error)
-
-    def cancel(self) -> None:
-        """End the channel at once, drop its items and wake both ends."""
-        self._end(forget=True)
-
-    def _end(self, error: BaseException | None = None, forget: bool = False) -> None:
+    def close(self, error: BaseException | None = None) -> None:
+        """End the channel after its items; then the receiver gets the exception, if there is one."""
         with self._changed:
             if self._open:
                 self._open, self._error = False, error
-            if forget:
-                self._items.clear()
-                self._error = None
+            self._changed.notify_all()
+
+    def cancel(self) -> None:
+        """End the channel at once, drop its items and wake both ends."""
+        with self._changed:
+            self._open, self._error = False, None
+            self._items.clear()
             self._changed.notify_all()
 
 

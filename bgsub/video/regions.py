@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from bgsub.errors import ParameterError, SourceError
 
@@ -186,7 +186,7 @@ def processed(
     return inside
 
 
-class Regions(Sequence[Region]):
+class Regions(tuple[Region, ...]):
     """Regions with unique names; regions without a name become region1, region2, ... by position.
 
     Parameters
@@ -211,14 +211,15 @@ class Regions(Sequence[Region]):
     (48, 64)
     """
 
-    def __init__(self, regions: Iterable[Region | str]) -> None:
+    def __new__(cls, regions: Iterable[Region | str]) -> Self:
         parsed = [parse_region(region) if isinstance(region, str) else region for region in regions]
-        self._regions = tuple(replace(one, name=one.name or f"region{n}") for n, one in enumerate(parsed, 1))
-        if not self._regions:
+        self = super().__new__(cls, (replace(one, name=one.name or f"region{n}") for n, one in enumerate(parsed, 1)))
+        if not self:
             raise ParameterError("regions must be at least one, got none")
         for number, name in enumerate(self.names):
             if name in self.names[:number]:
                 raise ParameterError(f"regions must have different names, got '{name}' twice")
+        return self
 
     @classmethod
     def of(cls, texts: Sequence[Region | str]) -> Regions | None:
@@ -228,13 +229,7 @@ class Regions(Sequence[Region]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names in order."""
-        return tuple(region.name for region in self._regions)
-
-    def __len__(self) -> int:
-        return len(self._regions)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._regions[index]
+        return tuple(region.name for region in self)
 
     def masks(self, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Return the mask, (h, w) bool, of each region by name, for frames of a shape.
@@ -244,7 +239,7 @@ class Regions(Sequence[Region]):
         ParameterError
             If no pixel of the frame lies inside of one, or a mask image has another size or cannot be read.
         """
-        return {region.name: region.mask(shape) for region in self._regions}
+        return {region.name: region.mask(shape) for region in self}
 
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the mask of all regions together, (h, w) bool; errors as in `masks`."""

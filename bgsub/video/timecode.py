@@ -73,16 +73,12 @@ def _parse_text(text: str) -> Timecode | None:
     if _FRAME.fullmatch(text):
         return Timecode(frame=int(text))
     if match := _SECONDS.fullmatch(text):
-        return Timecode(seconds=_decimal(match[1] or match[2]))
+        return Timecode(seconds=Fraction(match[1] or match[2]))
     if match := _CLOCK.fullmatch(text):
-        hours, minutes, seconds = int(match[1] or 0), int(match[2]), _decimal(match[3])
+        hours, minutes, seconds = int(match[1] or 0), int(match[2]), Fraction(match[3])
         if seconds < 60 and (match[1] is None or minutes < 60):
             return Timecode(seconds=3600 * hours + 60 * minutes + seconds)
     return None
-
-
-def _decimal(digits: str) -> Fraction:
-    return Fraction(f"0{digits}" if digits.startswith(".") else digits.rstrip("."))
 
 
 # Times are floating point numbers.

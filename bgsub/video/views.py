@@ -143,10 +143,6 @@ def to_bgr8(image: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(image[:, :, :3])
 
 
-def _residual(separation: Separation) -> np.ndarray:
-    return to_uint8(separation.residual * RESIDUAL_GAIN)
-
-
 def _probability(separation: Separation) -> np.ndarray:
     """Return the probability times 255, rounded so that foreground, above 0.5, is above 127."""
     return np.ceil(separation.probability * np.float32(255) - np.float32(0.5)).astype(np.uint8)
@@ -213,7 +209,7 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "mask": lambda separation: separation.mask,
     "background": lambda separation: separation.background,
     "foreground": lambda separation: separation.foreground,
-    "residual": _residual,
+    "residual": lambda separation: to_uint8(separation.residual * RESIDUAL_GAIN),
     "probability": _probability,
     "cutout": _cutout,
     "overlay": _overlay,

@@ -34,7 +34,7 @@ def _describe(title, command, seen):
     context = click.Context(command, info_name=title)
     usage = " ".join([title, *command.collect_usage_pieces(context)])
     parts = [f"## {title}", f"```text\n{usage}\n```", *map(_paragraph, cleandoc(command.help).split("\n\n"))]
-    examples = [f"# {one.text}\n{one.command}" for one in getattr(command, "examples", ())]
+    examples = [f"# {text}\n{line}" for line, text in getattr(command, "examples", {}).items()]
     if examples:
         parts.append("```sh\n" + "\n".join(examples) + "\n```")
     for group, options in by_group(command.get_params(context)):

@@ -16,7 +16,7 @@ from bgsub.cli.settings import long_names
 
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
 LONG = [name for name, command in program.commands.items() if command.common]
-EXAMPLES = [example.command for command in program.commands.values() for example in command.examples]
+EXAMPLES = [example for command in program.commands.values() for example in command.examples]
 # The others need a camera, a browser or other machines, or no files.
 OTHERS = ("bgsub live", "bgsub regions", "echo", "bgsub warm-up")
 ON_FILES = [line for line in EXAMPLES if not line.startswith(OTHERS) and "--scheduler" not in line]

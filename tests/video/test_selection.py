@@ -93,6 +93,10 @@ def test_any_text_is_a_place_or_an_error_of_one_line(text):
 # Parts
 
 
+def selected(source, start=None, end=None, duration=None, every=1):
+    return SelectedSource(source, Selection.parse(start, end, duration, every))
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -107,7 +111,7 @@ def test_any_text_is_a_place_or_an_error_of_one_line(text):
     ],
 )
 def test_frames_of_the_part(options, expected):
-    with SelectedSource(numbers(), **options) as source:
+    with selected(numbers(), **options) as source:
         frames = list(source)
         assert [frame.index for frame in frames] == list(expected)
         assert [int(frame.image[0, 0]) for frame in frames] == list(expected)
@@ -122,7 +126,7 @@ def test_frames_of_the_part(options, expected):
 @given(st.integers(0, 40), st.integers(1, 60), st.integers(1, 9), st.booleans(), st.booleans())
 def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_seconds):
     end = start + count
-    source = SelectedSource(
+    source = selected(
         numbers(50),
         start=str(start / RATE) + "s" if start_in_seconds else start,
         end=str(end / RATE) + "s" if end_in_seconds else end,
@@ -145,7 +149,7 @@ def test_wrong_parts():
         *(({"every": every}, rf"^every must be .* 1 or more, got {every}$") for every in (0, 2.5, True)),
     ):
         with pytest.raises(ParameterError, match=words):
-            SelectedSource(numbers(), **options)
+            selected(numbers(), **options)
         with pytest.raises(ParameterError, match=words):
             open_source("missing.mp4", **options)
 
@@ -157,11 +161,11 @@ def test_parts_without_frames():
         ({"start": "1.01s", "duration": "0.02s"}, r"1.01 s and 1.03 s: array is at 1.040 s \(frame 26\)$"),
         ({"start": 50, "end": "1s"}, r"frame 50 and 1 s: array is at 1.000 s \(frame 25\)$"),
     ):
-        source = SelectedSource(numbers(), **options)
+        source = selected(numbers(), **options)
         with pytest.raises(SourceError, match=words):
             list(source)
         assert source.length == 0
-    source = SelectedSource(ArraySource(make_frames()), start="1.5")
+    source = selected(ArraySource(make_frames()), start="1.5")
     assert source.length is None
     with pytest.raises(ParameterError, match="array has no frame rate"):
         list(source)
@@ -267,7 +271,7 @@ def test_put_waits_for_room_until_a_cancellation(end, answer):
 def test_errors_come_after_the_items_and_only_the_first_end_counts():
     channel, error = Channel(3), ValueError("broken")
     channel.put(1)
-    channel.fail(error)
+    channel.close(error)
     assert not channel.put(2)
     assert next(channel) == 1
     for _ in range(2):
@@ -276,7 +280,7 @@ def test_errors_come_after_the_items_and_only_the_first_end_counts():
         assert caught.value is error
     channel = Channel(1)
     channel.close()
-    channel.fail(ValueError())
+    channel.close(ValueError())
     assert list(channel) == []
 
 

@@ -75,8 +75,7 @@ class DaskWorkers(AbstractContextManager["DaskWorkers"]):
         hosts: Counter[str] = Counter()
         for address, threads in self._threads().items():
             hosts[get_address_host(address)] += threads
-        future: Future[Outcome] = self._executor.submit(_run_at_worker, task, dict(hosts))
-        return future
+        return self._executor.submit(_run_at_worker, task, dict(hosts))
 
     def __exit__(self, *_error: object) -> None:
         with suppress(Exception):

@@ -71,13 +71,9 @@ class Entry:
     result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry in types that JSON knows."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Entry:
-        """Return the entry that `as_dict` described; TypeError or KeyError for anything else."""
+        """Return the entry that `asdict` described; TypeError or KeyError for anything else."""
         known = {key: values[key] for key in values.keys() & {item.name for item in fields(cls)}}
         return cls(**{**known, "source": InputState(**known["source"])})
 
@@ -109,7 +105,7 @@ class Manifest(AbstractContextManager["Manifest"]):
     def append(self, entry: Entry) -> None:
         """Add an entry; OutputError if it cannot be written."""
         try:
-            self._file.append(json.dumps(entry.as_dict(), separators=(",", ":")) + "\n")
+            self._file.append(json.dumps(asdict(entry), separators=(",", ":")) + "\n")
             self._size = self._file.sync()
         except SinkError as error:
             with suppress(SinkError):
@@ -123,7 +119,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         writer = csv.DictWriter(text, [*_COLUMNS, "error"], extrasaction="ignore")
         writer.writeheader()
         for path, entry in self.entries.items():
-            row = {**entry.result, **entry.as_dict(), "source": path}
+            row = {**entry.result, **asdict(entry), "source": path}
             writer.writerow({name: csv_cell(row[name]) if isinstance(row[name], str) else row[name] for name in row})
         write_whole(self.path.with_name(_TABLE), text.getvalue().encode(), OutputError)
 

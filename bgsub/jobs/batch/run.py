@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class BatchResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON knows."""
-        lists = {name: [entry.as_dict() for entry in getattr(self, name)] for name in ("done", "failed", "skipped")}
+        lists = {name: [asdict(entry) for entry in getattr(self, name)] for name in ("done", "failed", "skipped")}
         numbers = {"left": self.left, "stopped": self.stopped, "seconds": round(self.seconds, 3)}
         return {"folder": str(self.folder), **lists, **numbers}
 

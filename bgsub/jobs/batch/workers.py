@@ -54,11 +54,10 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
                 pass
             for future in self._last.values():
                 future.result()
-        except BrokenExecutor:
+        except BaseException as error:
             self.__exit__()
-            raise ParameterError(f"the processes of this machine did not start; {_NO_GUARD}") from None
-        except BaseException:
-            self.__exit__()
+            if isinstance(error, BrokenExecutor):
+                raise ParameterError(f"the processes of this machine did not start; {_NO_GUARD}") from None
             raise
 
     def slots(self) -> int:

@@ -57,12 +57,6 @@ class FrameSamples(Samples):
     def description(self) -> str:
         return describe_frames(len(self.X), self.format)
 
-    def restore(self, rows: np.ndarray) -> np.ndarray:
-        return rows.reshape(len(rows), *self.format.shape)
-
-    def restore_components(self, components: np.ndarray) -> np.ndarray:
-        return self.restore(components)
-
     def image(self, row: np.ndarray) -> np.ndarray:
         """Return one row of a part, (m,), as an image."""
         if self.format.dtype.startswith("float"):
@@ -221,7 +215,8 @@ def read_frames(
     if not frames:
         raise SourceError(f"{source.name} has no frame")
     X = X[: len(frames)]
-    return FrameSamples(source.name, X, format=format, frames=frames, fps=source.fps)
+    shape = (len(frames), *format.shape)
+    return FrameSamples(source.name, X, shape, format=format, frames=frames, fps=source.fps)
 
 
 def _enlarged(X: np.ndarray, source: FrameSource, format: FrameFormat, rank: int | None) -> np.ndarray:

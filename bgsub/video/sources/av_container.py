@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,8 +21,8 @@ from bgsub.errors import SourceError
 from bgsub.numerics import memory
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import ANY_METADATA, av
-from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.timecode import Timecode
+from bgsub.video.sources.base import Frame, FrameSource, number_name, rate_as_fraction
+from bgsub.video.timecode import Part, Timecode
 
 # FFmpeg's readers of videos. Readers of playlists (HLS, DASH, concat, SDP) are left out, because a playlist makes
 # FFmpeg open any other file or address, and FFmpeg chooses the reader by the first bytes of a file.
@@ -197,6 +198,23 @@ class Converter:
             return None
         turns = _quarter_turns(frame)
         return cv2.rotate(image, _TURNS[turns]) if turns else image
+
+
+class DecodedSource(FrameSource):
+    """A source whose frames PyAV decodes."""
+
+    def _frames(self) -> Iterator[Frame]:
+        return self._part(Part())
+
+    def _converted(self, decoded: Iterable[tuple[int, float | None, Any]]) -> Iterator[Frame]:
+        """Yield the frames of index, time in seconds and decoded frame of each."""
+        convert = Converter()
+        for index, at, frame in decoded:
+            received = time.monotonic() if self.live else None
+            if (image := convert(frame)) is None:
+                self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
+            else:
+                yield Frame(index, number_name(index), at, image, received)
 
 
 # Decoders reorder at most 16 frames.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
-from bgsub.video.timecode import Part, Place, Selection
+from bgsub.video.timecode import ALL, Part, Selection
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
 # and 15 to 14.999925.
@@ -310,15 +310,8 @@ def _of_source(name: str, doc: str | None = None) -> Any:
 class SelectedSource(FrameSource):
     """A part of the frames of a source, with their indices, names and times there; it closes the source."""
 
-    def __init__(
-        self,
-        source: FrameSource,
-        start: Place | None = None,
-        end: Place | None = None,
-        duration: Place | None = None,
-        every: int = 1,
-    ) -> None:
-        self._source, self._selection = source, Selection.parse(start, end, duration, every)
+    def __init__(self, source: FrameSource, selection: Selection = ALL) -> None:
+        self._source, self._selection = source, selection
         super().__init__(source.name, source.on_error)
         self.live, self.numbered, self.has_audio = source.live, source.numbered, source.has_audio
         self.path, self.files, self.restartable = source.path, source.files, source.restartable

@@ -53,7 +53,7 @@ class Grabber:
                 if self._stopping.is_set() or not self._connect_again(reason):
                     break
         except BaseException as error:
-            self.pictures.fail(error)
+            self.pictures.close(error)
         else:
             self.pictures.close()
         finally:

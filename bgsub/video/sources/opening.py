@@ -98,7 +98,7 @@ def open_source(
         source = _open_pipe(spec, options)
     else:
         source = _open_named(spec, options)
-    return source if selection == ALL else SelectedSource(source, start, end, duration, every)
+    return source if selection == ALL else SelectedSource(source, selection)
 
 
 def check_there(spec: str | os.PathLike[str]) -> None:

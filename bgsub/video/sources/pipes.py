@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
@@ -14,8 +13,8 @@ from typing import Any
 from bgsub.errors import CutShortError, SourceError
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import av
-from bgsub.video.sources.av_container import Container, Converter, display_size
-from bgsub.video.sources.base import Frame, FrameSource, number_name
+from bgsub.video.sources.av_container import Container, DecodedSource, display_size
+from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import Part
 
 STANDARD = "-"
@@ -78,7 +77,7 @@ class Pipe:
         return self.name
 
 
-class PipeSource(FrameSource):
+class PipeSource(DecodedSource):
     """The frames of a video from a pipe, once, in any container that can be read from front to back."""
 
     size: tuple[int, int] = (0, 0)
@@ -119,20 +118,11 @@ class PipeSource(FrameSource):
             raise SourceError(f"{self.name} can be read once only")
         self._begun = True
 
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
-
     def _no_video(self) -> str:
         return f"{self.name} is not a video that can be read from front to back (of MP4, one whose index is in front)"
 
     def _part(self, part: Part) -> Iterator[Frame]:
-        convert = Converter()
-        for index, at, frame in part.select(self._decoded):
-            received = time.monotonic() if self.live else None
-            if (image := convert(frame)) is None:
-                self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
-            else:
-                yield Frame(index, number_name(index), at, image, received)
+        return self._converted(part.select(self._decoded))
 
     def _good_frames(self) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""

@@ -21,7 +21,7 @@ _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
 _PROBED = 100
 
 
-class VideoFileSource(FrameSource):
+class VideoFileSource(av_container.DecodedSource):
     """The frames of a video file.
 
     Times are the time stamps of the file since its first frame, exact also at a variable rate. Frames are rotated as
@@ -110,16 +110,8 @@ class VideoFileSource(FrameSource):
                 self.size = av_container.display_size(frame)
                 return
 
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
-
     def _part(self, part: Part) -> Iterator[Frame]:
-        convert = av_container.Converter()
-        for index, time, frame in part.select(self._decoded(self._shortcut(part))):
-            if (image := convert(frame)) is None:
-                self._unreadable(f"frame {index} of {self.name} has an unknown colour space")
-            else:
-                yield Frame(index, number_name(index), time, image)
+        return self._converted(part.select(self._decoded(self._shortcut(part))))
 
     def _decoded(self, shortcut: av_container.Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""
