@@ -53,6 +53,7 @@ class HttpStream(io.BufferedIOBase):
 
     def __init__(self, address: str, timeout: float, insecure: bool = False) -> None:
         self.excess = ""
+        self._answer: Any = io.BytesIO()  # until there is one
         self.renew(timeout)
         parts = urlsplit(address)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=quote(parts.path, _HARMLESS))
