@@ -174,10 +174,7 @@ def execute(
             summary, broken = _run(Pipeline(source, subtractor, sinks, progress=after, **options), checkpoints, raised)
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
-                frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may come after it
-                where = f"goes on after {frames} frames" if frames else "starts over"
-                message = f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
-                raise StoppedError(message, summary.stopped, result)
+                raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
             if save_model is not None and (summary.frames or summary.stopped == "end"):
                 with finishing():
                     subtractor.save(save_model)
@@ -205,6 +202,12 @@ def _run(
             return pipeline.run(), None
     except BrokenSourceError as error:
         return error.result, error
+
+
+def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
+    frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
+    where = f"goes on after {frames} frames" if frames else "starts over"
+    return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
