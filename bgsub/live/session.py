@@ -28,6 +28,7 @@ from bgsub.live.page_commands import RegionStore, Texts
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
+from bgsub.numerics.memory import share_heaps
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.video.concurrency import Channel, in_background
@@ -122,6 +123,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
+        share_heaps()  # encoders and connections come and go for days
         self._cameras, self._fast, self._runner, self._folder = list(cameras), fast, runner, Path(snapshot_folder)
         self._started = datetime.now()  # in the names of all files
         self._regions = regions

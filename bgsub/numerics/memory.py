@@ -12,6 +12,7 @@ from bgsub.errors import ParameterError
 
 _CGROUP = Path("/sys/fs/cgroup")
 _PROCESS = Path("/proc/self")
+_ARENA_MAX, _HEAPS = -8, 2  # the parameter M_ARENA_MAX of glibc's mallopt, and its value
 
 _share: int | None = None  # bytes of this process, one of several
 
@@ -42,6 +43,12 @@ def release_unused() -> None:
     """Return free memory to the system, where the C library can; else fragments add up as threads come and go."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def share_heaps() -> None:
+    """Let all later threads share two heaps, where the C library can: each further one keeps fragments of its own."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, _HEAPS)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
