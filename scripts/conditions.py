@@ -94,6 +94,11 @@ def start_light(moment: Moment, times: tuple[int, ...], gains: tuple[float, ...]
     return moment.with_levels(moment.levels * np.float32(np.interp(moment.index, times, gains)))
 
 
+def haze(moment: Moment, left: float) -> Moment:
+    """Reduce the contrast to a share, with a veil of light grey."""
+    return moment.with_levels(moment.levels * np.float32(left) + np.float32(180 * (1 - left)))
+
+
 def flicker(moment: Moment, swing: float) -> Moment:
     """Change the gain at random by at most `swing` from frame to frame, as lamps do."""
     return moment.with_levels(moment.levels * np.float32(1 + swing * moment.rng.uniform(-1, 1)))
@@ -355,6 +360,7 @@ CONDITIONS: dict[str, Transform] = {
     "unchanged": iter,
     "gain": each(light, gain=1.3),
     "dim": each(light, gain=0.6),
+    "haze": each(haze, 0.5),
     "offset": each(light, offset=40),
     "gamma": each(light, gamma=0.7),
     "ramp": each(ramp, 0.25),

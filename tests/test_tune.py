@@ -91,7 +91,7 @@ def test_parked_scene_is_tuned():
     subtractor.tune(threshold=0.3)
     assert subtractor.process(scene(1)[0]).event == "scene-return"
     segmenter = subtractor._scenes.model.segmenter
-    assert segmenter.limits[0] == pytest.approx(0.8 * 0.3 * segmenter.exposure)  # a coloured scene
+    assert segmenter.limits[0] == pytest.approx(0.8 * 0.3 * segmenter.scene.exposure)  # a coloured scene
 
 
 def test_fixed_parameters_and_invalid_values_are_refused(running):

@@ -38,7 +38,7 @@ def find_shadows(x, l, limits, mask, filled, learns, outline, seen, dark, other,
     `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
     """
     if learns:
-        see_outline(limits.lanes, x, l, mask, filled, seen)
+        see_outline(limits.lanes, x, l, limits.black, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
     if classify(x, l, limits, mask, filled, dark, other, shaded) > 0:
         follow_majority(mask, other, dark, shaded, columns, counts)
@@ -93,7 +93,8 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        ranges = tiny, darkest, faintest, square, lightest, error * error, error * error / (_WEAK * _WEAK)
+        weak = lightest, error * error, error * error / (_WEAK * _WEAK)
+        ranges = limits.black, tiny, darkest, faintest, square, *weak
         if n == CHUNK:  # a constant number of pixels: faster code
             found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_other)
         else:
@@ -103,8 +104,8 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
             for p in range(a, a + n):
                 if flat_dark[p] != 0 and 0 < p // w < h - 1 and 0 < p % w < w - 1:
                     pixel = np.uint64(p)  # unsigned indices need no test for negative ones
-                    differs = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, tiny, limit)
-                    flat_other[p] = differs
+                    levels = limits.black, tiny, limit
+                    flat_other[p] = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, levels)
     return count
 
 
@@ -116,13 +117,13 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
     reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
     to `weak`; the limit is an ellipse with the axes change and error.
     """
-    tiny, darkest, faintest, square, lightest, weak, steep = ranges
+    black, tiny, darkest, faintest, square, lightest, weak, steep = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, other = mask[a:], dark[a:], other[a:]
     for i in range(n):
         xl, ll, xx = _ZERO, tiny, _ZERO
         for c in range(channels):
-            p, q = np.float32(x[channels * i + c]), np.float32(l[channels * i + c])
+            p, q = np.float32(x[channels * i + c]) - black, np.float32(l[channels * i + c]) - black
             xl += p * q
             ll += q * q
             xx += p * p
@@ -138,8 +139,9 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
 
 
 @part
-def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ignore[no-untyped-def]
+def has_other_texture(x, l, mask, pixel, w, channels, levels):  # type: ignore[no-untyped-def]
     """Return whether the 3x3 foreground around an inner pixel is not the background times one factor."""
+    black, tiny, limit = levels
     one, c = np.uint64(1), np.uint64(channels)
     row = pixel - w
     for _ in range(3):
@@ -151,7 +153,7 @@ def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ign
     for _ in range(3):
         for column in range(3):
             first = k + np.uint64(column) * c
-            p, q = _ZERO, _ZERO
+            p = q = -np.float32(channels) * black
             for channel in range(channels):
                 p += np.float32(x[first + np.uint64(channel)])
                 q += np.float32(l[first + np.uint64(channel)])
@@ -200,7 +202,7 @@ def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore
 
 
 @part
-def see_outline(lanes, x, l, mask, filled, counts):  # type: ignore[no-untyped-def]
+def see_outline(lanes, x, l, black, mask, filled, counts):  # type: ignore[no-untyped-def]
     """Write the outline pixels of each side, `STEPS`, into `counts`, (8, 2) float64: lit ones and all."""
     # the brightness is read `_DEPTH` pixels inside of the background, as the first pixels are mixed
     h, w, channels = x.shape[0], x.shape[1], len(lanes)
@@ -220,22 +222,22 @@ def see_outline(lanes, x, l, mask, filled, counts):  # type: ignore[no-untyped-d
                 for side in range(len(STEPS)):
                     step = STEPS[side][0] * w + STEPS[side][1]
                     if flat[np.uint64(p + _DEPTH * step)] == 0 and flat[np.uint64(p + (_DEPTH - 1) * step)] != 0:
-                        is_lit = brightness(colours, pixel, channels) >= _LIT * brightness(others, pixel, channels)
-                        counts[side, 0] += is_lit
+                        usual = brightness(others, pixel, channels, black)
+                        counts[side, 0] += brightness(colours, pixel, channels, black) >= _LIT * usual
                         counts[side, 1] += 1
 
 
 @part
-def brightness(image, pixel, channels):  # type: ignore[no-untyped-def]
-    """Return the sum of the channels of a pixel, uint64, of `image`, (n * c,), float32."""
-    total, first = _ZERO, pixel * np.uint64(channels)
+def brightness(image, pixel, channels, black):  # type: ignore[no-untyped-def]
+    """Return the sum of the channels of a pixel, uint64, of `image`, (n * c,), above `black` each, float32."""
+    total, first = -np.float32(channels) * black, pixel * np.uint64(channels)
     for c in range(channels):
         total += np.float32(image[first + np.uint64(c)])
     return total
 
 
 @kernel
-def walk_in(lanes, dy, dx, x, l, scale, mask, cast, darkest):  # type: ignore[no-untyped-def]
+def walk_in(lanes, dy, dx, x, l, scale, black, mask, cast, darkest):  # type: ignore[no-untyped-def]
     """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again."""
     # a pixel continues the shadow of its neighbour if it exceeds the darkest one on the way by at most `_RISE`; if
     # lighter than the umbra, it must be darker by more than `_FALL`
@@ -254,7 +256,7 @@ def walk_in(lanes, dy, dx, x, l, scale, mask, cast, darkest):  # type: ignore[no
             begins = mask[i + dy, j + dx] == 0
             if not begins and cast[i + dy, j + dx] == 0:
                 continue
-            level = level_across(colours, others, i, j, h, w, channels, dx, -dy, unit)
+            level = level_across(colours, others, i, j, h, w, channels, dx, -dy, black, unit)
             if begins:
                 cast[i, j] = level < faintest
                 darkest[i, j] = level
@@ -265,13 +267,13 @@ def walk_in(lanes, dy, dx, x, l, scale, mask, cast, darkest):  # type: ignore[no
 
 
 @part
-def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-untyped-def]
+def level_across(x, l, i, j, h, w, channels, dy, dx, black, unit):  # type: ignore[no-untyped-def]
     """Return the brightness relative to the background, summed over a pixel and its neighbours at +-(`dy`, `dx`)."""
     p, q = _ZERO, unit
     for k in range(-1, 2):
         y, z = i + k * dy, j + k * dx
         if 0 <= y < h and 0 <= z < w:
             pixel = np.uint64(y * w + z)
-            p += brightness(x, pixel, channels)
-            q += brightness(l, pixel, channels)
+            p += brightness(x, pixel, channels, black)
+            q += brightness(l, pixel, channels, black)
     return p / q

@@ -37,7 +37,7 @@ _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
 _SPREAD = 0.03  # largest difference of the channels of a grey site, after video coding
 _STRAY = 0.01  # share of coloured sites in a grey picture
-_BRIGHT = 0.95  # quantile of the brightness
+_DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
@@ -141,14 +141,14 @@ class Illumination:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
         return float(_frame_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
 
-    def exposure(self, picture: np.ndarray, scale: float) -> float:
-        """Return the brightness that a share of the sites of a picture, (h, w, c), exceeds; 1 is full scale."""
+    def brightness(self, picture: np.ndarray, scale: float) -> tuple[float, float]:
+        """Return the brightness of the dark and of the bright sites of a picture, (h, w, c); 1 is full scale."""
         values = picture.reshape(-1, self._shape[2])[self._index].sum(axis=1, dtype=np.float32)
-        rank = round(_BRIGHT * (values.size - 1))
-        return float(np.partition(values, rank)[rank]) / self._shape[2] * scale
+        low, high = np.quantile(values, (_DARK, _BRIGHT)) * (scale / self._shape[2])
+        return float(low), float(high)
 
     def has_colour(self, picture: np.ndarray, scale: float) -> bool:
-        """Return whether more than a few sites of a picture, (h, w, c), are not grey; 1 is full scale."""
+        """Return whether more than a few sites of a picture, (h, w, c), are not grey; 1 is the range of brightness."""
         values = picture.reshape(-1, self._shape[2])[self._index, :3].astype(np.float32)
         return float(np.mean(np.ptp(values, axis=1) > _SPREAD / scale)) > _STRAY
 

@@ -18,7 +18,7 @@ from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult, TrainingInput
 from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
-from bgsub.scene.segmentation import Segmenter
+from bgsub.scene.segmentation import SceneLook, Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
 from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
@@ -29,8 +29,11 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # explained share above which a frame shows a parked scene
-_FULL_EXPOSURE = 0.45  # brightness of the bright parts of a scene from which the threshold holds in full
+_FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the threshold holds in full
 _LEAST_EXPOSURE = 0.25
+_VEILED = 0.3  # brightness of the darkest things from which there is a veil
+_DARK_THINGS = 0.02  # their brightness without it
+_VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
@@ -59,7 +62,7 @@ class SceneModel:
         sigma = self.segmenter.noise.sigma
         self.engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads, sigma)
         self.engine.set_limits(*self.segmenter.limits)
-        self._light_trigger = LightChangeTrigger()
+        self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
@@ -105,7 +108,7 @@ class SceneModel:
         if self._smooth:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
         if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
-            self._adapt(self.engine.picture if self.engine.count else given)
+            self._adapt(self.engine.picture if self.engine.count else given, given)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
@@ -130,13 +133,18 @@ class SceneModel:
         event = FrameEvent.LIGHT_CHANGE if light else None
         return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
 
-    def _adapt(self, picture: np.ndarray) -> None:
-        """Adapt the threshold to the brightness and the colours of the scene."""
-        exposure = self.illumination.exposure(picture, self._scale) / _FULL_EXPOSURE
-        self._set_scene(exposure, self.illumination.has_colour(picture, self._scale))
+    def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
+        """Adapt to the contrast and the colours of the scene."""
+        # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
+        dark, bright = self.illumination.brightness(picture, self._scale)
+        dark = min(dark, self.illumination.brightness(frame, self._scale)[0])
+        self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
+        black = self._darkest - _DARK_THINGS if self._darkest > _VEILED else 0.0
+        exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
+        self._set_scene(SceneLook(exposure, self.illumination.has_colour(picture, self._scale / exposure), black))
 
-    def _set_scene(self, exposure: float, is_coloured: bool) -> None:
-        self.segmenter.set_scene(min(max(exposure, _LEAST_EXPOSURE), 1.0), is_coloured)
+    def _set_scene(self, look: SceneLook) -> None:
+        self.segmenter.set_scene(look)
         self.engine.set_limits(*self.segmenter.limits)
 
     def is_noisy(self, frame: np.ndarray) -> bool:
@@ -294,7 +302,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
-            "scene": np.array([self.segmenter.exposure, self.segmenter.is_coloured, self._smooth], np.float64),
+            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth], np.float64),
             **self._light_trigger.state(),
         }
         if self.start is not None:
@@ -307,9 +315,10 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        exposure, is_coloured, smooth = numbers_of(state, "scene", 3)
+        exposure, is_coloured, black, darkest, smooth = numbers_of(state, "scene", 5)
         model = cls(frames, parameters, bool(smooth))
-        model._set_scene(exposure, bool(is_coloured))
+        model._darkest = darkest
+        model._set_scene(SceneLook(exposure, bool(is_coloured), black))
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))

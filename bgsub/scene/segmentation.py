@@ -13,6 +13,7 @@ the side of the shadows is our own.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,14 @@ _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
 _MOST_SIDE = 31  # of the majority
 _SPECKLE = 7  # pixels, side of the majority over the way in
+
+
+class SceneLook(NamedTuple):
+    """What a scene looks like; brightness of 1 is full scale."""
+
+    exposure: float = 1.0  # factor of the threshold in a dark or pale scene, in (0, 1]
+    is_coloured: bool = True
+    black: float = 0.0  # brightness of black: of a veil of haze or stray light
 
 
 class NoiseScale:
@@ -185,13 +194,13 @@ class Segmenter:
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
         self._darkest = np.empty(shape, np.float32)
-        self.exposure, self.is_coloured = 1.0, True
+        self.scene = SceneLook()
         self.tune(parameters or SegmenterParameters())
 
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self._given = parameters.threshold * self._joint, parameters.noise_factor
-        self.set_scene(self.exposure, self.is_coloured)
+        self.set_scene(self.scene)
         self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
@@ -199,19 +208,19 @@ class Segmenter:
             self._dark[:] = 0  # none are found from now on
         self._radius = parameters.neighbours
 
-    def set_scene(self, exposure: float, is_coloured: bool) -> None:
-        """Set the factor of the threshold in a dark scene, in (0, 1], and whether the scene has colours."""
+    def set_scene(self, scene: SceneLook) -> None:
+        """Adapt the limits to a scene."""
         # dark objects differ less from the background; without colours, weak shadows cannot be told from objects
-        threshold, factor = self._given
-        restless = np.float32(exposure * threshold)
-        threshold *= exposure * (_COLOURED if is_coloured else 1)
+        self.scene, (threshold, factor) = scene, self._given
+        restless = np.float32(scene.exposure * threshold)
+        threshold *= scene.exposure * (_COLOURED if scene.is_coloured else 1)
         levels = threshold * _LEVELS
         if len(self._lanes) == 1 and levels > 1:
             threshold = (math.ceil(levels) - 0.5) / _LEVELS  # where the limit of byte frames lies, for all types
-        self.exposure, self.is_coloured = exposure, is_coloured
         self.limits = np.float32(threshold), np.float32(factor)
-        limits = self.limits[0], restless, self.limits[1], np.float32(exposure), is_coloured
-        self._match = MatchLimits(self.noise.sigma, self._scale, *limits, self._lanes)
+        limits = self.limits[0], restless, self.limits[1], np.float32(scene.exposure), scene.is_coloured
+        black = np.float32(scene.black / self._scale)
+        self._match = MatchLimits(self.noise.sigma, self._scale, *limits, black, self._lanes)
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""
@@ -274,7 +283,7 @@ class Segmenter:
         self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, np.ndarray]
     ) -> None:
         """Add the foreground that gets darker from a side on to the shadows."""
-        inputs, cast = (x, background, limits.scale, mask[0]), (self._cast, self._cast_filled)
+        inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)
         _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._other, self._darkest)
         _segment_kernels.majority(self._other, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set

@@ -1,5 +1,6 @@
 """Noise of the sensor and dark scenes: how they are recognised, and that objects are found there."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -45,6 +46,21 @@ def test_a_walker_is_found_in_the_dark_and_in_noise(gain, noise, least):
     found, masks = found[45:], masks[45:]
     assert np.mean(found[masks]) > least
     assert np.mean(found[~masks]) < 0.03
+
+
+@pytest.mark.large
+def test_a_dark_object_in_haze_is_no_shadow_and_a_shadow_is_one():
+    rng = np.random.default_rng(0)
+    still = cv2.GaussianBlur(rng.uniform(60, 200, (100, 120, 3)), (9, 9), 0) * (1, 0.9, 0.8)
+    still[:20, :30] = 5  # something black
+    subtractor = BackgroundSubtractor(start_frames=20)
+    for index in range(70):
+        frame, left = still.copy(), (4 * index) % 90
+        frame[30:50, left : left + 20], frame[60:90, left : left + 20] = 12, 0.6 * still[60:90, left : left + 20]
+        mask = subtractor.apply(np.clip(0.5 * frame + 100 + rng.normal(0, 1, frame.shape), 0, 255).astype(np.uint8))
+        if index > 50:
+            assert np.mean(mask[31:49, left + 1 : left + 19] == 255) > 0.98
+            assert np.mean(mask[62:88, left + 2 : left + 18] == 127) > 0.98
 
 
 @pytest.mark.large

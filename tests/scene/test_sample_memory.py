@@ -22,7 +22,7 @@ shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([
 
 def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3):
     limits = F(scale), F(threshold), F(threshold), F(factor), F(1)
-    return MatchLimits(np.asarray(sigma, F), *limits, True, (0,) * channels)
+    return MatchLimits(np.asarray(sigma, F), *limits, True, F(0), (0,) * channels)
 
 
 def clear(memory_, over, x, background, memory):

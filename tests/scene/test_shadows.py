@@ -12,7 +12,7 @@ from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.frame_format import lanes_of
 from bgsub.scene.illumination import Illumination
-from bgsub.scene.segmentation import Segmenter
+from bgsub.scene.segmentation import SceneLook, Segmenter
 
 F = np.float32
 
@@ -58,13 +58,14 @@ def assert_between(found, twin):
 @settings(max_examples=40, deadline=None)
 def test_classify_equals_its_twin(h, w, channels, seed):
     rng, threshold, exposure, coloured = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2], seed % 3 > 0
+    black = [0, 0.125][seed // 2 % 2]
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     noise = rng.normal(0, rng.choice([0.01, 0.03]), l.shape)
     x = (l * rng.choice([0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1)) + noise).astype(F)
 
     def limits(scale):
         numbers = F(scale), F(threshold), F(threshold), F(4), F(exposure)
-        return MatchLimits(np.ones((h, w), F), *numbers, coloured, lanes_of(x))
+        return MatchLimits(np.ones((h, w), F), *numbers, coloured, F(black / scale), lanes_of(x))
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)
@@ -74,7 +75,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
     darkest, faintest, colour, texture = map(float, kernels._COLOURED if coloured else kernels._GREY)
     colour, texture = exposure * colour, exposure * texture
     weak = 1 + kernels._WEAK if coloured else faintest, threshold
-    wide = x.astype(float), l.astype(float)
+    wide = x.astype(float) - black, l.astype(float) - black
 
     def is_dark(slack):
         return darkened(*wide, mask, darkest, faintest, colour, *weak, slack)
@@ -108,7 +109,7 @@ def test_follow_majority_equals_its_twin(h, w, seed):
 def find_shadows(x, l, mask, side=None):
     """Return where the foreground is a shadow, (h, w) bool."""
     segmenter = Segmenter(mask.shape, channels=x.shape[2])
-    segmenter.set_scene(1.0, Illumination(l.shape, 0.08).has_colour(l, 1.0))
+    segmenter.set_scene(SceneLook(1.0, Illumination(l.shape, 0.08).has_colour(l, 1.0)))
     limits = segmenter._match
     mask = mask, reference.filled(mask)
     segmenter._find_shadows(x, l, limits, mask, False)
@@ -140,7 +141,7 @@ def test_a_textured_object_in_a_dark_scene_is_no_shadow():
     segmenter, mask = Segmenter((24, 24)), np.full((24, 24), 255, np.uint8)
     found = []
     for exposure in (1.0, 0.25):
-        segmenter.set_scene(exposure, True)
+        segmenter.set_scene(SceneLook(exposure))
         segmenter._find_shadows(x, l, segmenter._match, (mask, reference.filled(mask)), False)
         found.append(np.mean(segmenter._dark != 0))
     assert found[0] > 0.5
@@ -185,9 +186,9 @@ def test_see_outline_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
-    counts = np.full((8, 2), 9.0)
-    kernels.see_outline(lanes_of(x), x, l, mask, reference.filled(mask), counts)
-    np.testing.assert_array_equal(counts, outline(x.astype(float), l.astype(float), mask))
+    counts, black = np.full((8, 2), 9.0), 16 * (seed % 2)
+    kernels.see_outline(lanes_of(x), x, l, F(black), mask, reference.filled(mask), counts)
+    np.testing.assert_array_equal(counts, outline(x.astype(float) - black, l.astype(float) - black, mask))
 
 
 def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
@@ -223,7 +224,8 @@ def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     padded = [np.pad(image.sum(axis=2), 1) for image in (x, l)]
     p, q = (sum(np.roll(image, (k * dx, -k * dy), (0, 1)) for k in (-1, 0, 1))[1:-1, 1:-1] for image in padded)
     cast, limits = np.full_like(mask, 9), (*kernels._COLOURED[:2], kernels._RISE, kernels._FALL)
-    arrays = x.astype(F), l.astype(F), F(0.1)
+    black = F(0.125 * (seed % 2))
+    arrays = x.astype(F) + black, l.astype(F) + black, F(0.1), black
     kernels.walk_in((0,) * channels, dy, dx, *arrays, mask, cast, np.empty((h, w), F))
     expected = walk(dy, dx, p / (q + float(kernels._BLACK) / 0.1), mask, *map(float, limits))
     assert np.mean(cast != expected) < 0.02  # rounding at the limits
@@ -252,7 +254,7 @@ def test_very_dark_shadows_are_found_by_side(channels):
             frame, road, car, shadow = traffic(rng, shade, channels)
             frame[car] *= F(body)
             mask = np.where(car | shadow if shade < 1 else car, np.uint8(255), np.uint8(0))
-            kernels.see_outline(lanes_of(frame), frame, road, mask, reference.filled(mask), seen)
+            kernels.see_outline(lanes_of(frame), frame, road, F(0), mask, reference.filled(mask), seen)
             kernels.learn_outline(seen, kernels._EVERY / 80, outline)
         return frame, road, car, shadow, mask
 
