@@ -141,16 +141,9 @@ class Illumination:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
         return float(_frame_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
 
-    def brightness(self, picture: np.ndarray, scale: float) -> tuple[float, float]:
-        """Return the brightness of the dark and of the bright sites of a picture, (h, w, c); 1 is full scale."""
-        values = picture.reshape(-1, self._shape[2])[self._index].sum(axis=1, dtype=np.float32)
-        low, high = np.quantile(values, (_DARK, _BRIGHT)) * (scale / self._shape[2])
-        return float(low), float(high)
-
-    def has_colour(self, picture: np.ndarray, scale: float) -> bool:
-        """Return whether more than a few sites of a picture, (h, w, c), are not grey; 1 is the range of brightness."""
-        values = picture.reshape(-1, self._shape[2])[self._index, :3].astype(np.float32)
-        return float(np.mean(np.ptp(values, axis=1) > _SPREAD / scale)) > _STRAY
+    def sites(self, picture: np.ndarray) -> np.ndarray:
+        """Return some pixels of a picture, (h, w, c), as float32, (c, sites)."""
+        return picture.reshape(-1, self._shape[2]).take(self._index, axis=0).T.astype(np.float32, order="C")
 
     def explain(
         self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0
@@ -278,6 +271,19 @@ def _hats(nodes: int, position: np.ndarray) -> np.ndarray:
     """Return the hat functions of evenly spaced nodes at some positions, (...) in [0, 1]: (..., nodes) float32."""
     distance = np.abs(position[..., np.newaxis] * (nodes - 1) - np.arange(nodes))
     return np.maximum(0, 1 - distance).astype(np.float32)
+
+
+def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
+    """Return the brightness of the dark and of the bright among some pixels, (c, n) float32, in their unit."""
+    values = sites.mean(axis=0)
+    ranks = [round(share * (values.size - 1)) for share in (_DARK, _BRIGHT)]
+    low, high = np.partition(values, ranks)[ranks].tolist()
+    return low, high
+
+
+def has_colour(sites: np.ndarray, contrast: float) -> bool:
+    """Return whether more than a few of some pixels, (c, n), are not grey; `contrast` is the range of their values."""
+    return float(np.mean(np.ptp(sites[:3], axis=0) > _SPREAD * contrast)) > _STRAY
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:

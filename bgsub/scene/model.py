@@ -16,7 +16,7 @@ from bgsub.scene.background import Comparison, StartBackground, StartFit, Tracke
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult, TrainingInput
-from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger
+from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger, dark_and_bright, has_colour
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
 from bgsub.scene.segmentation import SceneLook, Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
@@ -136,12 +136,13 @@ class SceneModel:
     def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
         """Adapt to the contrast and the colours of the scene."""
         # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
-        dark, bright = self.illumination.brightness(picture, self._scale)
-        dark = min(dark, self.illumination.brightness(frame, self._scale)[0])
+        sites, scale = self.illumination.sites(picture), self._scale
+        dark, bright = dark_and_bright(sites)
+        dark = scale * min(dark, dark_and_bright(self.illumination.sites(frame))[0])
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
         black = self._darkest - _DARK_THINGS if self._darkest > _VEILED else 0.0
-        exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
-        self._set_scene(SceneLook(exposure, self.illumination.has_colour(picture, self._scale / exposure), black))
+        exposure = min(max((scale * bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
+        self._set_scene(SceneLook(exposure, has_colour(sites, exposure / scale), black))
 
     def _set_scene(self, look: SceneLook) -> None:
         self.segmenter.set_scene(look)

@@ -11,7 +11,7 @@ from bgsub.scene import _shadow_kernels as kernels
 from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.frame_format import lanes_of
-from bgsub.scene.illumination import Illumination
+from bgsub.scene.illumination import Illumination, has_colour
 from bgsub.scene.segmentation import SceneLook, Segmenter
 
 F = np.float32
@@ -109,7 +109,7 @@ def test_follow_majority_equals_its_twin(h, w, seed):
 def find_shadows(x, l, mask, side=None):
     """Return where the foreground is a shadow, (h, w) bool."""
     segmenter = Segmenter(mask.shape, channels=x.shape[2])
-    segmenter.set_scene(SceneLook(1.0, Illumination(l.shape, 0.08).has_colour(l, 1.0)))
+    segmenter.set_scene(SceneLook(1.0, has_colour(l.reshape(-1, l.shape[2]).T, 1.0)))
     limits = segmenter._match
     mask = mask, reference.filled(mask)
     segmenter._find_shadows(x, l, limits, mask, False)
@@ -154,7 +154,7 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
 
     def answer(picture):
         seen = (picture / (255 * scale)).astype(np.uint8 if scale < 1 else F)
-        return Illumination(picture.shape, 0.08).has_colour(seen, scale)
+        return has_colour(Illumination(picture.shape, 0.08).sites(seen), 1 / scale)
 
     assert not answer(image)
     assert not answer(image[..., :1])
