@@ -36,7 +36,7 @@ _FALLS = 0.02  # largest fall of the tone from knot to knot
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
 _SPREAD = 0.03  # largest difference of the channels of a grey site, after video coding
-_STRAY = 0.01  # share of coloured sites in a grey picture
+_STRAY = 0.013  # share of coloured sites in a grey picture
 _DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
@@ -283,7 +283,10 @@ def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
 
 def has_colour(sites: np.ndarray, contrast: float) -> bool:
     """Return whether more than a few of some pixels, (c, n), are not grey; `contrast` is the range of their values."""
-    return float(np.mean(np.ptp(sites[:3], axis=0) > _SPREAD * contrast)) > _STRAY
+    colours = sites[:3]
+    means = colours.mean(axis=1, keepdims=True)  # one cast over all is no colour, as of an infrared camera
+    balanced = colours * (means.mean() / np.maximum(means, _SPREAD * contrast))
+    return float(np.mean(np.ptp(balanced, axis=0) > _SPREAD * contrast)) > _STRAY
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:
