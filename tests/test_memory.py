@@ -1,6 +1,7 @@
 """Available memory by system, control groups and process limit."""
 
 import resource
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,3 +82,13 @@ def test_is_lack_of_memory():
     for error in (numpys.value, cv2.error(lack), cv2.error("std::bad_alloc"), RuntimeError("can't start new thread")):
         assert is_lack_of_memory(error)
     assert not any(is_lack_of_memory(error) for error in (cv2.error(other), ValueError("(-4:")))
+
+
+def test_heaps_are_shared_where_the_c_library_can(monkeypatch):
+    calls = []
+    library = SimpleNamespace(mallopt=lambda *values: calls.append(values))
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: library)
+    memory.share_heaps()
+    del library.mallopt
+    memory.share_heaps()  # another C library
+    assert calls == [(-8, 2)]  # M_ARENA_MAX of malloc.h

@@ -90,12 +90,14 @@ def camera(name, *sinks, **options):
     return Job(name, ".", save=(), **{"parameters": QUICK, **options})
 
 
-def test_one_camera_runs_in_the_calling_thread(cameras, display):
+def test_one_camera_runs_in_the_calling_thread(cameras, display, monkeypatch):
+    shared = []
+    monkeypatch.setattr("bgsub.live.session.share_heaps", lambda: shared.append(1))
     counting = Counting(lambda count: count == 5 and session.quit())
     with LiveSession([camera("0", counting)], page={"port": 0}) as session:
         (outcome,) = session.run()
         assert session.server.broadcasts[0].number >= counting.count
-    assert (outcome.name, outcome.error) == ("camera 0", None)
+    assert (outcome.name, outcome.error, shared) == ("camera 0", None, [1])
     assert outcome.result.summary.frames == counting.count >= 5
     assert outcome.result.summary.stopped == "user"
     assert counting.threads == {threading.current_thread()}

@@ -63,6 +63,23 @@ def test_a_dark_object_in_haze_is_no_shadow_and_a_shadow_is_one():
             assert np.mean(mask[62:88, left + 2 : left + 18] == 127) > 0.98
 
 
+def test_black_falls_at_once_and_rises_slowly():
+    rng, subtractor = np.random.default_rng(0), BackgroundSubtractor()
+    haze = rng.integers(120, 250, (60, 80, 3), dtype=np.uint8)
+    subtractor.apply(haze)
+    model = subtractor._scenes.model
+    assert model.segmenter.scene.black == pytest.approx(120 / 255, abs=0.05)
+    dark = haze.copy()
+    dark[:20, :20] = 30
+    model._adapt(haze, dark)
+    assert (model._darkest, model.segmenter.scene.black) == (pytest.approx(30 / 255), 0)
+    for _ in range(40):
+        model._adapt(haze, haze)
+    assert 30 / 255 < model._darkest < 100 / 255
+    other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())._scenes.model
+    assert (other._darkest, other.segmenter.scene) == (model._darkest, model.segmenter.scene)
+
+
 @pytest.mark.large
 def test_a_noisy_stream_goes_on_from_a_snapshot():
     frames, _ = pictures(60, noise=12)
