@@ -70,12 +70,13 @@ def test_black_falls_at_once_and_rises_slowly():
     model = subtractor._scenes.model
     assert model.segmenter.scene.black == pytest.approx(120 / 255, abs=0.05)
     dark = haze.copy()
-    dark[:20, :20] = 30
+    dark[:20, :20] = 10
     model._adapt(haze, dark)
-    assert (model._darkest, model.segmenter.scene.black) == (pytest.approx(30 / 255), 0)
+    assert (model._darkest, model.segmenter.scene.black) == (pytest.approx(10 / 255), 0)
     for _ in range(40):
         model._adapt(haze, haze)
-    assert 30 / 255 < model._darkest < 100 / 255
+    assert 10 / 255 < model._darkest < 100 / 255
+    assert model.segmenter.scene.black == 0  # some scenes show nothing darker
     other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())._scenes.model
     assert (other._darkest, other.segmenter.scene) == (model._darkest, model.segmenter.scene)
 
