@@ -33,6 +33,7 @@ _FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the thres
 _LEAST_EXPOSURE = 0.25
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
 _DARK_THINGS = 0.02  # their brightness without it
+_THICKEST = 0.5  # largest share of the veil in the brightness
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
@@ -136,13 +137,13 @@ class SceneModel:
     def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
         """Adapt to the contrast and the colours of the scene."""
         # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
-        sites, scale = self.illumination.sites(picture), self._scale
-        dark, bright = dark_and_bright(sites)
-        dark = scale * min(dark, dark_and_bright(self.illumination.sites(frame))[0])
+        sites = self.illumination.sites(picture)
+        dark, bright = (self._scale * level for level in dark_and_bright(sites))
+        dark = max(min(dark, self._scale * dark_and_bright(self.illumination.sites(frame))[0]), 0.0)
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
-        black = self._darkest - _DARK_THINGS if self._darkest > _VEILED else 0.0
-        exposure = min(max((scale * bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
-        self._set_scene(SceneLook(exposure, has_colour(sites, exposure / scale), black))
+        black = min(self._darkest - _DARK_THINGS, _THICKEST * bright) if self._darkest > _VEILED else 0.0
+        exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
+        self._set_scene(SceneLook(exposure, has_colour(sites, exposure / self._scale), black))
 
     def _set_scene(self, look: SceneLook) -> None:
         self.segmenter.set_scene(look)
