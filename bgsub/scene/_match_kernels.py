@@ -32,7 +32,7 @@ class MatchLimits(NamedTuple):
     factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds that distance
     exposure: np.float32  # factor of the limits of a dark scene, included in both
     is_coloured: bool  # whether the scene has colours
-    black: np.float32  # mean of the channels, in the unit of the pixels, where nothing is darker
+    black: np.float32  # value of black, in the unit of the pixels
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
 
 

@@ -281,12 +281,12 @@ def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
     return low, high
 
 
-def has_colour(sites: np.ndarray, contrast: float) -> bool:
-    """Return whether more than a few of some pixels, (c, n), are not grey; `contrast` is the range of their values."""
+def has_colour(sites: np.ndarray, full: float) -> bool:
+    """Return whether more than a few of some pixels, (c, n), are not grey; `full` is full scale."""
     colours = sites[:3]
     means = colours.mean(axis=1, keepdims=True)  # one cast over all is no colour, as of an infrared camera
-    balanced = colours * (means.mean() / np.maximum(means, _SPREAD * contrast))
-    return float(np.mean(np.ptp(balanced, axis=0) > _SPREAD * contrast)) > _STRAY
+    balanced = colours * (means.mean() / np.maximum(means, _SPREAD * full))
+    return float(np.mean(np.ptp(balanced, axis=0) > _SPREAD * full)) > _STRAY
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:

@@ -32,7 +32,7 @@ _RETURNS = 0.5  # explained share above which a frame shows a parked scene
 _FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the threshold holds in full
 _LEAST_EXPOSURE = 0.25
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
-_DARK_THINGS = 0.02  # their brightness without it
+_DARK_THINGS = 0.02  # the same without it
 _THICKEST = 0.5  # largest share of the veil in the brightness
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
@@ -143,7 +143,7 @@ class SceneModel:
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
         black = min(self._darkest - _DARK_THINGS, _THICKEST * bright) if self._darkest > _VEILED else 0.0
         exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
-        self._set_scene(SceneLook(exposure, has_colour(sites, exposure / self._scale), black))
+        self._set_scene(SceneLook(exposure, has_colour(sites, 1 / self._scale), black))
 
     def _set_scene(self, look: SceneLook) -> None:
         self.segmenter.set_scene(look)
