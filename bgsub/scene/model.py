@@ -33,7 +33,7 @@ _FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the thres
 _LEAST_EXPOSURE = 0.25
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
 _DARK_THINGS = 0.02  # the same without it
-_THICKEST = 0.5  # largest share of the veil in the brightness
+_THICKEST = 1.5  # largest brightness of the veil, relative to the contrast that it leaves
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
@@ -141,7 +141,8 @@ class SceneModel:
         dark, bright = (self._scale * level for level in dark_and_bright(sites))
         dark = max(min(dark, self._scale * dark_and_bright(self.illumination.sites(frame))[0]), 0.0)
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
-        black = min(self._darkest - _DARK_THINGS, _THICKEST * bright) if self._darkest > _VEILED else 0.0
+        thickest = _THICKEST * max(bright - self._darkest, 0.0)
+        black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
         exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
         self._set_scene(SceneLook(exposure, has_colour(sites, 1 / self._scale), black))
 
