@@ -2,7 +2,7 @@
 
 import numpy as np
 
-REACH, SPREAD, TOLERANCE = 1, 0.9, 0.04
+REACH, SPREAD, TOLERANCE, MIXED = 1, 0.9, 0.04, 0.3
 
 
 def own(line, full, reduced):
@@ -11,9 +11,26 @@ def own(line, full, reduced):
     return int(np.floor(middle)), middle - 0.5
 
 
+def trim(mask, small, picture):
+    """Return a mask without outline pixels of little change beside that of two further inside."""
+    h, w = mask.shape
+    change, out = ((small - picture) ** 2).sum(axis=2), mask.copy()
+    foreground = np.pad(mask == 255, 1, mode="edge")
+    around = (foreground[:-2, 1:-1], foreground[2:, 1:-1], foreground[1:-1, :-2], foreground[1:-1, 2:])
+    inner = np.logical_and.reduce((mask == 255, *around))
+    for i, j in np.argwhere((mask == 255) & ~inner):
+        above, below, left, right = (int(side[i, j]) for side in around)
+        y, z = i + 2 * (below - above), j + 2 * (right - left)
+        if 0 < y < h - 1 and 0 < z < w - 1 and inner[y, z]:
+            inside = (change[(i + y) // 2, (j + z) // 2] + change[y, z]) / 2
+            out[i, j] = 0 if change[i, j] < MIXED**2 * inside else 255
+    return out
+
+
 def enlarge(mask, frame, small, picture):
     """Return the full-size mask; the images, (h, w, c), in the unit range."""
     height, width = frame.shape[:2]
+    mask = trim(mask, small, picture)
     out = np.empty((height, width), np.uint8)
     for y in range(height):
         for x in range(width):

@@ -1,20 +1,69 @@
-"""Kernels that enlarge the mask of a reduced frame: blocks inside, pixel by pixel at the edges."""
+"""Kernels that enlarge the mask of a reduced frame: blocks inside, pixel by pixel at the edges, which are trimmed."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK
+from bgsub.scene._frame_kernels import CHUNK, distance
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
 REACH = 1  # radius in reduced pixels
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
 _WINDOW = 2 * REACH + 1
+_MIXED = np.float32(0.3)  # share of the RMS difference inside below which a pixel of the outline is background
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
 _PIECE, _MARGIN = 64, 3  # pixels: detail is copied in pieces of rows, at this distance from foreground
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
+
+
+@kernel
+def trim(lanes, x, l, mask, edges, places, out):  # type: ignore[no-untyped-def]
+    """Copy a mask, (h, w), without outline pixels that differ much less from the background than those further inside.
+
+    Reduction mixes the colours of an object and of its background at the outline. `x`, `l` (h, w, c): frame and
+    background; `edges` (>= w, a multiple of 8) uint8 and `places` (> w,) int64 are work.
+    """
+    h, w = mask.shape
+    colours, others, words = x.reshape(-1), l.reshape(-1), edges.view(np.uint64)
+    edges[w:] = 0
+    for i in range(h):
+        here, target = mask[i], out[i]
+        for j in range(w):
+            target[j] = here[j]
+        if h < 3 or w < 3 or not any_set(here):
+            continue
+        find_edges(mask[max(i - 1, 0)], here, mask[min(i + 1, h - 1)], edges)
+        count = 0
+        for k in range(words.size):
+            if words[k] != 0:
+                for j in range(8 * k, min(8 * k + 8, w)):
+                    places[count] = j
+                    count += (edges[j] != 0) & (here[j] == FOREGROUND)
+        for n in range(count):
+            target[places[n]] = BACKGROUND if is_mixed(colours, others, len(lanes), mask, i, places[n]) else FOREGROUND
+
+
+@part
+def is_mixed(x, l, channels, mask, i, j):  # type: ignore[no-untyped-def]
+    """Return whether an outline pixel differs much less from the background than the two further inside."""
+    h, w = mask.shape
+    down = np.int64(mask[min(i + 1, h - 1), j] == FOREGROUND) - np.int64(mask[max(i - 1, 0), j] == FOREGROUND)
+    right = np.int64(mask[i, min(j + 1, w - 1)] == FOREGROUND) - np.int64(mask[i, max(j - 1, 0)] == FOREGROUND)
+    y, z = min(max(i + 2 * down, 1), h - 2), min(max(j + 2 * right, 1), w - 2)
+    labels = mask[y, z] & mask[y - 1, z] & mask[y + 1, z] & mask[y, z - 1] & mask[y, z + 1]
+    is_inner = (labels == FOREGROUND) & (y == i + 2 * down) & (z == j + 2 * right)
+    near = squared_change(x, l, channels, w, (i + y) // 2, (j + z) // 2)
+    far = squared_change(x, l, channels, w, y, z)
+    return is_inner & (squared_change(x, l, channels, w, i, j) < _MIXED * _MIXED / 2 * (near + far))
+
+
+@part
+def squared_change(x, l, channels, w, i, j):  # type: ignore[no-untyped-def]
+    """Return the squared distance of a pixel from its background, float32."""
+    first = np.uint64(channels * (i * w + j))
+    return np.float32(distance(x, l, first, first, channels))
 
 
 @kernel

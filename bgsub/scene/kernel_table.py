@@ -54,6 +54,7 @@ robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_
 tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
 """
 _REDUCED = """
+scene._reduction_kernels.trim: lanes, P_3, P_3, u1_2, u1_1, i8_1, u1_2
 scene._reduction_kernels.enlarge: i8, i8, lanes, P_3, f4, P_3, P_3, f4, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_2,\
  f4_2, f4_2, u1_1
 """

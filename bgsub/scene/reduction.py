@@ -50,6 +50,8 @@ class Reduction:
             )
             for _ in range(self._bands)
         ]
+        self._trimmed = np.empty((h, w), np.uint8)
+        self._outline = np.empty(-(-w // 8) * 8, np.uint8), np.empty(w + 1, np.int64)
         shape = full.cube if full.channels > 1 else full.shape[:2]
         self._detail, self._strip = np.empty(shape, plain(np.empty(0, full.dtype)).dtype), -1
 
@@ -72,8 +74,9 @@ class Reduction:
         if not cv2.countNonZero(mask):
             out[:] = BACKGROUND
             return out
-        full, scales = frame.reshape(self.full.cube), self._scales
-        images = self._lanes, full, scales[0], small, picture, scales[1], mask, *self._places, out
+        full, scales, trimmed = frame.reshape(self.full.cube), self._scales, self._trimmed
+        _reduction_kernels.trim(self._lanes, small, picture, mask, *self._outline, trimmed)
+        images = self._lanes, full, scales[0], small, picture, scales[1], trimmed, *self._places, out
         if self._bands == 1:
             _reduction_kernels.enlarge(0, len(mask), *images, *self._work[0])
         else:

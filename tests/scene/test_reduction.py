@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 import reference_reduction
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference_scene import Texture
 
 import bgsub.scene.reduction
 from bgsub import BackgroundSubtractor, ParameterError
 from bgsub._opencv import cv2
+from bgsub.numerics.jit import constant
 from bgsub.parameters import SubtractorParameters
+from bgsub.scene import _reduction_kernels
 from bgsub.scene.frame_format import FrameFormat, plain, scale_of
 from bgsub.scene.reduction import Reduction
 
@@ -87,6 +91,29 @@ def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):
         unit = frame / full, small * reduction.frames.scale if dtype == np.uint8 else small
         base = picture * reduction.frames.scale if dtype == np.uint8 else picture
         np.testing.assert_array_equal(got, reference_reduction.enlarge(mask, *unit, base))
+
+
+@given(h=st.integers(1, 14), w=st.integers(1, 90), channels=st.sampled_from((1, 3)), seed=st.integers(0, 999))
+@settings(max_examples=100, deadline=None)
+def test_trimming_equals_its_twin(h, w, channels, seed):
+    rng = np.random.default_rng(seed)
+    x, l = rng.integers(0, 256, (2, h, w, channels)).astype(np.float32)
+    x[::2] = l[::2] + rng.random((-(-h // 2), w, channels), dtype=np.float32)
+    smooth = cv2.blur(rng.random((h, w)), (5, 5))
+    mask = np.where(smooth > 0.48, 255, np.where(smooth > 0.44, 127, 0)).astype(np.uint8)
+    work, out = (np.full(-(-w // 8) * 8, 9, np.uint8), np.empty(w + 1, np.int64)), np.full_like(mask, 9)
+    _reduction_kernels.trim(constant(channels), x, l, mask, *work, out)
+    np.testing.assert_array_equal(out, reference_reduction.trim(mask, x, l))
+
+
+@pytest.mark.parametrize(("covered", "kept"), [(0.2, False), (0.5, True)])
+def test_outline_pixels_are_objects_if_covered_by_them(covered, kept):
+    x, mask = np.zeros((60, 80, 3), np.uint8), np.zeros((60, 80), np.uint8)
+    x[20:40, 30:50], mask[20:40, 30:50] = round(covered * 255), 255
+    x[21:39, 31:49] = 255
+    work, out = (np.empty(80, np.uint8), np.empty(81, np.int64)), np.empty_like(mask)
+    _reduction_kernels.trim(constant(3), x, np.zeros_like(x), mask, *work, out)
+    np.testing.assert_array_equal(out != 0, x[..., 0] > (0 if kept else 254))
 
 
 def near_an_edge(truth, reach):
