@@ -98,13 +98,13 @@ class EventSink(Sink):
     def close(self) -> None:
         if self._done:
             return
+        self._done = True  # after an error, nothing is written twice
         self._append(self._feed.finish())
         if "regions" in self._files:
             self._feed.regions.finish()
             self._files["regions"].append("".join(map(csv_row, [REGION_COLUMNS, *self._feed.regions.rows()])))
         for file in self._files.values():
             file.finish()
-        self._done = True
 
     def abort(self) -> None:
         self._done = True

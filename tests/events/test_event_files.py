@@ -113,6 +113,19 @@ def test_missing_partial_files_are_an_error(tmp_path):
         EventSink(tmp_path, ["csv"]).resume(state)
 
 
+def test_closing_again_after_an_error_writes_nothing_twice(tmp_path, monkeypatch):
+    sink = EventSink(tmp_path, regions=ALL)
+    write(pairs(busy(12), RATE, {2: "covered"}), sink)
+    with monkeypatch.context() as patch:
+        patch.setattr(sink._files["jsonl"], "finish", Mock(side_effect=SinkError("disk full")))
+        with pytest.raises(SinkError, match="disk full"):
+            sink.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    sink.close()
+    sink.abort()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     linker = ObjectLinker(RATE)
     monkeypatch.setattr(linker, "update", update := Mock(wraps=linker.update))

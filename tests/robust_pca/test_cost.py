@@ -73,6 +73,19 @@ def test_gradient_of_a_half_is_the_slope(kind, surrogate, m, n, seed):
     assert slope == pytest.approx(-np.vdot(g, half.precondition(g)), rel=1e-3, abs=1e-5)
 
 
+def test_a_step_of_the_subspace_projects_the_low_rank_matrix():
+    X, mask, U, Y = some(20, 12, 3)
+    half = BasisHalf(RobustCost(X, mask, Surrogate("log", 0.4)), U, Y)
+    half.cost.evaluate(U, Y)
+    curve = half.curve(-half.gradient())
+    value = curve.value(0.3)
+    curve.accept()
+    np.testing.assert_allclose(half.U.T @ half.U, np.eye(len(Y)), atol=1e-12)
+    assert np.linalg.norm(half.U @ half.U.T - U @ U.T) > 0.1
+    np.testing.assert_allclose(half.Y, half.U.T @ U @ Y, atol=1e-12)
+    assert value == pytest.approx(reference.objective(X, mask, half.U, half.Y, "log", 0.4), rel=1e-6)
+
+
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999), ridge=st.floats(0, 5))
 @settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
