@@ -133,10 +133,21 @@ def _fill_closed() -> None:
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
+def _drop_unwritten() -> None:
+    """Drop text that cannot be written, which Python would try again at the end, with an exit code of its own."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     _fill_closed()
     signals = take_signals()
     atexit.register(signals.leave)  # runs last: exit handlers run in reverse order
     signals.code = invoke()
+    _drop_unwritten()
     sys.exit(signals.code)

@@ -137,7 +137,9 @@ def start(*words, code="", **options):
 
 
 @needs_full
-def test_a_full_or_closed_terminal_gives_the_exit_code(place, score):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_or_closed_terminal_gives_the_exit_code(place, score, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     printed = (1, "bgsub: error: standard output cannot be written: No space left on device\n")
     with open("/dev/full", "w") as full:
         outcomes = {
@@ -145,6 +147,7 @@ def test_a_full_or_closed_terminal_gives_the_exit_code(place, score):
             "json": start(*VIDEO, *RUN, "--json", stdout=full) == printed,
             "full": start("run", "gone.avi", "-o", "out", stderr=full)[0] == 2,
             "closed": start("run", "gone.avi", "-o", "out", preexec_fn=lambda: os.close(2))[0] == 2,
+            "no output": start("run", "--help", preexec_fn=lambda: os.close(1)) == (0, ""),
         }
     assert os.listdir("out") == ["mask.mkv"]
     score("full or closed terminal or pipe", outcomes.items())
