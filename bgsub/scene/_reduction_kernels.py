@@ -14,7 +14,6 @@ SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduc
 _WINDOW = 2 * REACH + 1
 _MIXED = np.float32(0.3)  # share of the RMS difference inside below which a pixel of the outline is background
 _TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
-_PIECE, _MARGIN = 64, 3  # pixels: detail is copied in pieces of rows, at this distance from foreground
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 
