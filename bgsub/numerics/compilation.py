@@ -211,7 +211,9 @@ if hasattr(os, "register_at_fork"):
 
 def follow_numba() -> None:
     """Begin to count; called by the file that imports Numba."""
-    from numba.core import event  # noqa: PLC0415 - it imports all of Numba
+    from numba.core import compiler_lock, event  # noqa: PLC0415 - it imports all of Numba
+
+    from bgsub.numerics.threads import blas_lock  # noqa: PLC0415 - it imports NumPy
 
     class Follow(event.Listener):
         def __init__(self, count: Callable[[int, Any], None]) -> None:
@@ -225,3 +227,19 @@ def follow_numba() -> None:
 
     event.register("numba:compile", Follow(lambda *call: _compilations.compile(*call)))  # noqa: PLW0108 - a fork replaces it
     event.register("numba:compiler_lock", Follow(lambda step, _: _compilations.wait(step)))
+    compiler = compiler_lock.global_compiler_lock
+
+    def hold() -> None:
+        blas_lock.acquire()  # first, as the thread that holds it may compile
+        compiler.acquire()
+
+    def release() -> None:
+        compiler.release()
+        blas_lock.release()
+
+    def release_in_child() -> None:
+        _compilations.wait(1)  # as the parent did when it took the lock
+        release()
+
+    if hasattr(os, "register_at_fork"):  # a lock that another thread held during a fork is never released in the child
+        os.register_at_fork(before=hold, after_in_parent=release, after_in_child=release_in_child)

@@ -64,12 +64,12 @@ class _Pool:
 
 
 _pool = _Pool()
-_blas_lock = threading.Lock()
+blas_lock = threading.RLock()
 
 
 def _after_fork() -> None:
-    global _pool, _blas_lock
-    _pool, _blas_lock = _Pool(), threading.Lock()
+    global _pool  # noqa: PLW0603 - one per process
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
@@ -85,9 +85,9 @@ def limit_threads(count: int) -> None:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit the BLAS to one thread inside the block; blocks of several threads run one after another."""
-    # the number of threads changes the last digits of sums; the limit belongs to the process: one block would lift that
-    # of another
-    with _blas_lock, _libraries().limit(limits=1, user_api="blas"):
+    # the number of threads changes the last digits of sums, and a fork while OpenBLAS uses several may never return;
+    # the limit belongs to the process: one block would lift that of another
+    with blas_lock, _libraries().limit(limits=1, user_api="blas"):
         yield
 
 

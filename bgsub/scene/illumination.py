@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import bands_for, copied, in_bands
+from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import plain
 
@@ -87,6 +87,7 @@ class _LightFit:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         return _at(picture, self._index, self._channels) * np.float32(scale)
 
+    @one_blas_thread()
     def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: tuple[float, ...]) -> Light:
         """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
         x, base = x.T, base.T[:, :, np.newaxis]
@@ -203,6 +204,7 @@ class Illumination:
                 break
         self._memory = [background.copy(), *self._memory][:_MEMORY]
 
+    @one_blas_thread()
     def render(self, light: Light) -> np.ndarray:
         """Return the background of an explanation, (m,), float32."""
         h, w, channels = self._shape

@@ -17,6 +17,7 @@ from scoring import scored
 import bgsub
 from bgsub import BackgroundSubtractor
 from bgsub.errors import BgsubError
+from bgsub.scene.illumination import Illumination
 from bgsub.synthetic import scene
 
 PACKAGE = str(Path(bgsub.__path__[0]))
@@ -233,6 +234,29 @@ def test_parent_and_child_continue(method, tries):
                 child.kill()
                 child.join()
             mask_of(subtractor, "usual", index)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@scored("forks while another thread fits light")
+def test_forks_during_fits(tries):
+    light, frame = Illumination((240, 320, 3), 0.1), np.linspace(0.2, 1, 240 * 320 * 3, dtype=np.float32)
+    stop = threading.Event()
+
+    def fit():
+        while not stop.is_set():
+            light.explain(0.7 * frame, [frame])
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    try:
+        for index in range(tries(40, 2000)):
+            child = get_context("fork").Process(target=light.explain, args=(0.7 * frame, [frame]))
+            child.start()
+            child.join(60)
+            yield index, child.exitcode == 0
+            child.kill()
     finally:
         stop.set()
         thread.join()

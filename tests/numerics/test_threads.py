@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.compiler_lock import global_compiler_lock
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from bgsub import BackgroundSubtractor
-from bgsub.numerics import threads
-from bgsub.numerics.threads import copied, in_bands, one_blas_thread
+from bgsub.numerics import compilation, threads
+from bgsub.numerics.threads import blas_lock, copied, in_bands, one_blas_thread
 
 CORES = 4
+needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
 
 
 @pytest.fixture
@@ -117,7 +119,39 @@ def _in_a_child(connection):
     connection.close()
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
+@needs_fork
+@pytest.mark.parametrize("lock", [blas_lock, global_compiler_lock])
+def test_a_forked_child_gets_the_locks(lock):
+    """Another thread holds a lock at the time of the fork; the child does not count the wait of its parent."""
+    held = threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            time.sleep(0.2)
+
+    def use():
+        with lock:
+            pass
+        with compilation.planned(1):
+            time.sleep(0.01)
+            sender.send(compilation.waited())
+
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = multiprocessing.get_context("fork").Process(target=use)
+    child.start()
+    thread.join()
+    assert receiver.poll(20)
+    assert receiver.recv() == 0
+    child.join()
+    with lock:
+        pass
+
+
+@needs_fork
 def test_a_forked_child_has_its_own_threads(pool):
     expected = calls(100, 4, 5)  # the parent's threads run; the child inherits none of them
     assert pool.take(CORES) == CORES - 1  # nor that they are taken
