@@ -16,12 +16,12 @@ from bgsub.scene.model import SceneModel, is_mostly_foreground
 from bgsub.separation import FOREGROUND, FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of foreground above which the scene may have changed
-_SUDDEN = 0.5  # share of new foreground in a cut
+_SUDDEN = 0.5  # least share of new foreground in a cut
 _STANDS = 1.0  # seconds without change after a slow change of the scene
 _STRONG = 0.2  # share of the pixels whose edges count
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
 _CAPTIONS = 1 / 6  # of the height at the top and at the bottom, where captions stand, which survive a cut
-_KEPT = 0.08  # largest share of the edges that a cut leaves
+_KEPT = 0.03  # largest share of the edges that a cut leaves
 
 
 class SceneManager:
@@ -62,29 +62,27 @@ class SceneManager:
             self.model = SceneModel(self._frames, self._parameters, smooth=True)
         before = self.model.mask
         result = self.model.separate(frame, known, frozen)
-        if not watch or not is_mostly_foreground(result.mask, known, _WHOLE_FRAME):
-            return result
-        # a cut takes one frame, and a slow change, as of a turning camera, stands still in the end; leaves before the
-        # lens do neither
-        stands = self.model.objects.standing(_STANDS) > _WHOLE_FRAME
-        if not stands and not self._is_sudden(before):
+        if not watch or not self._is_new(before, known):
             return result
         if self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
             result = self.model.separate(frame, known, frozen)
             if not is_mostly_foreground(result.mask, known, _WHOLE_FRAME):
                 return replace(result, event=FrameEvent.SCENE_RETURN)
-        if not stands and edges_kept(self.model.engine, self.model.mask) > _KEPT:  # something is close to the lens
-            return result
         if self.model.tracker is not None or self._parked is None:
             self._parked = self.model
         self.model = SceneModel(self._frames, self._parameters)
         return replace(self.model.separate(frame, known, frozen), event=FrameEvent.SCENE_CHANGE)
 
-    def _is_sudden(self, before: np.ndarray) -> bool:
-        """Return whether much of the mask was not in the previous one."""
-        new = (self.model.mask == FOREGROUND) & (before != FOREGROUND)
-        return np.count_nonzero(new) > _SUDDEN * new.size
+    def _is_new(self, before: np.ndarray, known: np.ndarray | None) -> bool:
+        """Return whether the newest frame shows another scene, given the previous mask."""
+        # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
+        # what is close to the lens does neither
+        new = np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
+        if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:
+            return True
+        is_whole = is_mostly_foreground(self.model.mask, known, _WHOLE_FRAME)
+        return is_whole and self.model.objects.standing(_STANDS) > _WHOLE_FRAME
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
@@ -103,7 +101,8 @@ class SceneManager:
 
 def edges_kept(engine: SweepEngine, mask: np.ndarray) -> float:
     """Return the share of the strong edges of the background that the newest frame shows outside the foreground."""
-    rows = slice(margin := round(_CAPTIONS * len(mask)), len(mask) - margin)
+    margin = round(_CAPTIONS * len(mask))
+    rows = slice(margin, len(mask) - margin)
     pictures = (image.reshape(engine.picture.shape)[rows] for image in (engine.picture, engine.images.pixels))
     background, frame = (_gradients(picture) for picture in pictures)
     size = np.sum(background * background, axis=0)
