@@ -192,6 +192,40 @@ def test_cut_starts_a_model_and_return_restores_it():
         assert subtractor.process(camera.frame()).event is None
 
 
+def with_caption(image):
+    changed = image.copy()
+    changed[: H // 12] = 0
+    changed[2:6, 4:70:3] = 255
+    return changed
+
+
+@pytest.mark.parametrize("width", [96, 112])
+def test_something_close_to_the_lens_is_no_cut(width):
+    """It covers 75 or 88 % of the frame at once, and moves; afterwards the background is still known."""
+    camera = Camera(with_caption(picture()))
+    subtractor = started(camera)
+    for number in range(8):
+        near, where = with_object(camera.background, W - width, 0, width, H, seed=number)
+        result = subtractor.process(camera.frame(near))
+        assert result.event is None
+        assert share(result.mask, where) > 0.9
+    result = subtractor.process(camera.frame())
+    assert (result.event, share(result.mask) < 0.02) == (None, True)
+
+
+def test_a_cut_under_a_caption_is_one():
+    """A third of the new picture has the colours of the old one."""
+    old, new = picture(), 255 - picture(7)
+    new[:, : W // 3] = cv2.GaussianBlur(old, (0, 0), 9)[:, : W // 3]
+    camera, other = Camera(with_caption(old)), Camera(with_caption(new))
+    subtractor = started(camera)
+    result = subtractor.process(other.frame())
+    assert result.event == "scene-change"
+    assert share(result.mask) < 0.02
+    assert not any(subtractor.process(other.frame()).event for _ in range(20))
+    assert subtractor.process(camera.frame()).event == "scene-return"
+
+
 @pytest.mark.parametrize("rate", [0.05, 0.02])
 def test_a_learning_rate_absorbs_objects_sooner(rate):
     """As OpenCV's history = 1 / rate."""
