@@ -118,7 +118,7 @@ def test_names_stay_arguments_of_hooks(place, film, capsys, tries):
     """No shell, no more arguments, no placeholders in values; the messages of hooks and servers are single lines."""
     words = [sys.executable, "-c", HOOK, "{source}", "a{regions}b", "--name={source}{event}", "{snapshot}"]
     noisy = ["--on-event", "sh -c 'printf %s \"$1\" >&2; exit 3' sh {source}", "--webhook"]
-    for name in [*HOOKED, *NAMES[: tries(4, len(NAMES))]]:
+    for name in dict.fromkeys([*HOOKED, *NAMES[: tries(4, len(NAMES))]]):
         file, region = name.replace("/", ""), region_of(name)
         shutil.copy(film, f"{file}.avi")
         options = ["-o", f"out{file}", "--snapshots", f"out{file}", "--on-event", f"snapshot:{shlex.join(words)}"]
