@@ -187,6 +187,22 @@ def grey(moment: Moment, is_deep: bool = False) -> Moment:
 # -- objects ----------------------------------------------------------------------------------------------------------
 
 
+def close(moment: Moment, share: float) -> Moment:
+    """Put a moving object close to the lens, over the right `share` of the frame, for 50 of 300 frames from tick 100."""
+    if not 100 <= moment.tick % 300 < 150:
+        return moment
+    height, width = moment.frame.shape[:2]
+    first = round((1 - share) * width)
+    coarse = np.random.default_rng(moment.seed).uniform(0, 255, (6, 8, *moment.frame.shape[2:])).astype(np.float32)
+    pattern = np.roll(cv2.resize(coarse, (width, height)), 5 * moment.tick, axis=1)
+    levels, truth = moment.levels, moment.truth
+    levels[:, first:] = pattern[:, first:]
+    if truth is not None:
+        truth = truth.copy()
+        truth[:, first:] = MOVING
+    return replace(moment.with_levels(levels), truth=truth)
+
+
 def frozen(stream: Iterator[Moment], ticks: int) -> Iterator[Moment]:
     """Stop the largest whole object for `ticks` frames from tick 50, then remove it; again every 400 frames.
 
@@ -385,6 +401,7 @@ CONDITIONS: dict[str, Transform] = {
     "1fps": iter,
     "black": each(black_frames),
     "covered": each(covered),
+    "close": each(close, share=0.8),
 }
 EVERY = {"15fps": 2, "3fps": 10, "1fps": 25}
 """Conditions that skip frames: one frame in so many remains."""
