@@ -188,7 +188,7 @@ def grey(moment: Moment, is_deep: bool = False) -> Moment:
 
 
 def close(moment: Moment, share: float) -> Moment:
-    """Put a moving object close to the lens, over the right `share` of the frame, for 50 of 300 frames from tick 100."""
+    """Put a moving object over the right `share` of the frame, for 50 of 300 frames from tick 100."""
     if not 100 <= moment.tick % 300 < 150:
         return moment
     height, width = moment.frame.shape[:2]
