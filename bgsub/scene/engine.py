@@ -123,6 +123,11 @@ class SweepEngine:
         d = d.reshape(*self.over.shape, len(lanes))
         return scale * np.sqrt(np.einsum("ijc,ijc->ij", d, d))
 
+    def noise(self) -> float:
+        """Return the usual noise of the brightness, in the unit of the frames."""
+        scale, lanes, *_ = self._unit
+        return float(np.median(self._maps[1])) / (float(scale) * len(lanes))
+
     def state(self) -> State:
         """Return the backgrounds, copied; nothing before the first frame."""
         if not self.count:

@@ -20,6 +20,7 @@ _SUDDEN = 0.5  # least share of new foreground in a cut
 _STANDS = 1.0  # seconds without change after a slow change of the scene
 _STRONG = 0.2  # share of the pixels whose edges count
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
+_NOISE = 8  # squared change of an edge that may be noise of unit variance; a third of the mean
 _CAPTIONS = 1 / 6  # of the height at the top and at the bottom, where captions stand, which survive a cut
 _KEPT = 0.03  # largest share of the edges that a cut leaves
 
@@ -27,8 +28,8 @@ _KEPT = 0.03  # largest share of the edges that a cut leaves
 class SceneManager:
     """The model of the current scene and that of the previous one."""
 
-    # a mask that covers most of the frame, suddenly or standing still, starts a new model; the old one is used again
-    # when its scene returns
+    # a cut, and a mask over most of the frame that stands still, start a new model; the old one is used again when its
+    # scene returns
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
@@ -106,7 +107,8 @@ def edges_kept(engine: SweepEngine, mask: np.ndarray) -> float:
     pictures = (image.reshape(engine.picture.shape)[rows] for image in (engine.picture, engine.images.pixels))
     background, frame = (_gradients(picture) for picture in pictures)
     size = np.sum(background * background, axis=0)
-    kept = (np.sum((frame - background) ** 2, axis=0) < _ALIKE**2 * size) & (mask[rows] != FOREGROUND)
+    alike = np.sum((frame - background) ** 2, axis=0) <= _ALIKE**2 * size + _NOISE * engine.noise() ** 2
+    kept = alike & (mask[rows] != FOREGROUND)
     return float(np.mean(kept[size >= np.quantile(size, 1 - _STRONG)]))
 
 

@@ -213,6 +213,19 @@ def test_something_close_to_the_lens_is_no_cut(width):
     assert (result.event, share(result.mask) < 0.02) == (None, True)
 
 
+@pytest.mark.parametrize("noise", [2.0, 8.0])
+def test_something_close_to_a_bare_wall_is_no_cut(noise):
+    camera = Camera(np.full((H, W, 3), 120.0))
+    subtractor = BackgroundSubtractor(**QUICK)
+    for _ in range(20):
+        subtractor.apply(camera.frame(noise=noise))
+    for number in range(8):
+        near, where = with_object(camera.background, W - 78, 0, 78, H, seed=number)
+        result = subtractor.process(camera.frame(near, noise=noise))
+        assert result.event is None
+        assert share(result.mask, where) > 0.8
+
+
 def test_a_cut_under_a_caption_is_one():
     """A third of the new picture has the colours of the old one."""
     old, new = picture(), 255 - picture(7)
