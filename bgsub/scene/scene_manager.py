@@ -79,6 +79,8 @@ class SceneManager:
         """Return whether the newest frame shows another scene, given the previous mask."""
         # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
         # what is close to the lens does neither
+        if not is_mostly_foreground(self.model.mask, known, _SUDDEN):
+            return False
         new = np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
         if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:
             return True
