@@ -89,6 +89,15 @@ def lamp(moment: Moment, gains: tuple[float, float, float]) -> Moment:
     return moment.with_levels(moment.levels * (1 + share[:, np.newaxis] * (np.array(gains, np.float32) - 1)))
 
 
+def clouds(moment: Moment, depth: float) -> Moment:
+    """Let shadows of clouds, which take up to a share `depth` of the light, drift over the picture."""
+    height, width = moment.frame.shape[:2]
+    coarse = np.random.default_rng(moment.seed).uniform(0, 1, (5, 24)).astype(np.float32)
+    sky = np.roll(cv2.resize(coarse, (5 * width, height), interpolation=cv2.INTER_CUBIC), moment.index, axis=1)
+    gain = 1 - np.float32(depth) * np.clip(sky[:, :width], 0, 1)
+    return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
+
+
 def start_light(moment: Moment, times: tuple[int, ...], gains: tuple[float, ...]) -> Moment:
     """Change the gain during the first frames: piecewise linear between `times`, in frames."""
     return moment.with_levels(moment.levels * np.float32(np.interp(moment.index, times, gains)))
@@ -384,6 +393,7 @@ CONDITIONS: dict[str, Transform] = {
     "flicker": each(flicker, 0.1),
     "start-step": each(start_light, (29, 30), (1.0, 1.35)),
     "start-bump": each(start_light, (30, 37, 45), (1.0, 1.45, 1.0)),
+    "clouds": each(clouds, 0.4),
     "start-fade": each(start_light, (20, 50), (1.0, 0.6)),
     "shake1": each(shake, 1),
     "shake2": each(shake, 2),

@@ -41,8 +41,10 @@ _DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
+_SLOW = 0.02  # share of candidates above which light may be changing slowly
 _SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
 _MAX_BACKOFF = 16  # frames between failed fits
+_PATIENCE = 8  # further waits of that length until a fit without a sudden change
 _WORK = 100_000  # pixels per band, see `bands_for`
 _USUAL_RATE = 0.1  # rate of the running share of candidates
 
@@ -227,15 +229,19 @@ class LightChangeTrigger:
     """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
     usual: float = 0.0  # running share of candidates
-    waiting: int = 0  # frames until the next fit is allowed
+    waiting: int = 0  # frames until the next fit is allowed; negative: since then
     backoff: int = 1  # frames to wait after the next failed fit
     failed: float = 0.0  # share of candidates at the last failed fit
 
     def fires(self, share: float, eager: bool = False) -> bool:
-        """Return whether the share of candidates of a new frame is a sudden change; `eager` allows a fit at once."""
-        if self.waiting:
-            self.waiting = 0 if eager or share > self.failed + _SURGE else self.waiting - 1
-        return self.waiting == 0 and share > self.usual + _SUDDEN
+        """Return whether the share of candidates of a new frame may be a change of light; `eager` ends the wait.
+
+        Sudden changes are tried at once, others, as of a cloud, at long intervals.
+        """
+        urgent = self.waiting > 0 and (eager or share > self.failed + _SURGE)
+        self.waiting = 0 if urgent else self.waiting - 1
+        patient = self.waiting < -_PATIENCE * self.backoff
+        return self.waiting <= 0 and share > (_SLOW if patient else self.usual + _SUDDEN)
 
     def fitted(self, explained: bool, share: float) -> None:
         """Note the result of a fit and the share of candidates before it."""

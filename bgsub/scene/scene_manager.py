@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from bgsub._opencv import cv2
 from bgsub.numerics.state import State, part_of
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.model import SceneModel, is_mostly_foreground
+from bgsub.scene.standing_objects import gradients
 from bgsub.separation import FOREGROUND, FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of foreground above which the scene may have changed
@@ -107,14 +107,8 @@ def edges_kept(engine: SweepEngine, mask: np.ndarray) -> float:
     margin = round(_CAPTIONS * len(mask))
     rows = slice(margin, len(mask) - margin)
     pictures = (image.reshape(engine.picture.shape)[rows] for image in (engine.picture, engine.images.pixels))
-    background, frame = (_gradients(picture) for picture in pictures)
+    background, frame = (gradients(picture) for picture in pictures)
     size = np.sum(background * background, axis=0)
     alike = np.sum((frame - background) ** 2, axis=0) <= _ALIKE**2 * size + _NOISE * engine.noise() ** 2
     kept = alike & (mask[rows] != FOREGROUND)
     return float(np.mean(kept[size >= np.quantile(size, 1 - _STRONG)]))
-
-
-def _gradients(picture: np.ndarray) -> np.ndarray:
-    """Return the horizontal and the vertical change of the brightness of a picture, (2, h, w) float32."""
-    brightness = picture.mean(axis=2, dtype=np.float32)
-    return np.stack([cv2.Sobel(brightness, cv2.CV_32F, *order) for order in ((1, 0), (0, 1))])

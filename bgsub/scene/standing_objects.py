@@ -31,6 +31,7 @@ _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
+_SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000  # ticks
 
@@ -196,7 +197,7 @@ class StandingObjects:
         return chosen
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
-        """Choose the standing regions whose outline is an edge of the background, not of the frame."""
+        """Choose standing regions that show the background in other light, or whose outline is an edge of it alone."""
         # the longer the background was seen compared with the region, the clearer the edges must be
         old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
@@ -214,9 +215,23 @@ class StandingObjects:
             inside = region != 0
             odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             seen, known = edges_along((x[box], background[box]), region)
-            if seen < min(odds, 1) * known:
+            relit = edges_inside(x[box], background[box], region) > _SURFACE
+            if relit or seen < min(odds, 1) * known:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
+
+
+def edges_inside(one: np.ndarray, other: np.ndarray, region: np.ndarray) -> float:
+    """Return the correlation of the edges of two images, (h, w, c), inside a region, (h, w) of 0 and 1."""
+    inside = cv2.erode(region, np.ones((3, 3), np.uint8)) != 0
+    a, b = (gradients(image)[:, inside] for image in (one, other))
+    return float(np.sum(a * b)) / max(float(np.sqrt(np.sum(a * a) * np.sum(b * b))), 1e-9)
+
+
+def gradients(picture: np.ndarray) -> np.ndarray:
+    """Return the horizontal and the vertical change of the brightness of a picture, (2, h, w) float32."""
+    brightness = picture.mean(axis=2, dtype=np.float32)
+    return np.stack([cv2.Sobel(brightness, cv2.CV_32F, *order) for order in ((1, 0), (0, 1))])
 
 
 def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray) -> list[float]:

@@ -1,5 +1,7 @@
 """When light is fitted."""
 
+from itertools import pairwise
+
 from bgsub.scene.illumination import LightChangeTrigger
 
 
@@ -24,3 +26,22 @@ def test_a_larger_change_ends_the_wait_after_a_failed_fit():
     assert trigger.fires(0.35)
     trigger.fitted(True, 0.35)
     assert (trigger.waiting, trigger.backoff) == (0, 1)
+
+
+def test_a_change_that_came_slowly_is_tried_at_long_intervals():
+    trigger, tried = LightChangeTrigger(), []
+    for i in range(1000):
+        share = min(i, 100) * 0.002
+        if trigger.fires(share):
+            tried.append(i)
+            trigger.fitted(False, share)
+        trigger.learn(share)
+    assert len(tried) > 5
+    waits = [after - before for before, after in pairwise(tried)]
+    assert waits == sorted(waits)
+    assert waits[-1] == waits[-2] > 100
+
+
+def test_a_few_candidates_are_never_tried():
+    trigger = LightChangeTrigger()
+    assert not any(trigger.fires(0.019) for _ in range(1000))

@@ -141,6 +141,16 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     assert max(shares[12:]) < 0.05
 
 
+@pytest.mark.parametrize(("light", "depth", "width", "frames"), [(True, 0.6, 0.25, 40), (False, 0.4, 0.5, 10)])
+def test_the_shadow_of_a_cloud_does_not_stay(light, depth, width, frames):
+    camera = Camera(picture())
+    subtractor = started(camera, light=light, absorb_after=float("inf"))
+    shaded = (np.arange(W) >= (1 - width) * W)[:, np.newaxis]
+    for i in range(frames + 20):
+        mask = subtractor.apply(camera.frame(camera.background * (1 - depth * shaded * min(i / frames, 1))))
+    assert share(mask) < 0.01
+
+
 def test_ghosts_are_released_within_two_seconds():
     last = []
     for seed in range(4):

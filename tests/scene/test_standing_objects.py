@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.standing_objects import StandingObjects, edges_along
+from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside
 
 F = np.float32
 H, W, FPS = 40, 50, 10
@@ -167,6 +167,26 @@ def test_ghosts_are_released_and_standing_objects_kept(channels):
         np.testing.assert_array_equal(found, with_rim(BOX))
     assert not feed(standing(channels, ghosts=True), with_object, empty, mask, 2 * FPS)
     assert not feed(standing(channels, ghosts=False), empty, with_object, mask, 2 * FPS)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("gain", [0.5, 1.6])
+def test_a_surface_in_other_light_is_released_and_another_one_kept(channels, gain):
+    background, other, mask = scene(channels), scene(channels, seed=5), mask_of(BOX)
+    relit, covered = background.copy(), background.copy()
+    relit[BOX] *= gain
+    covered[BOX] = other[BOX]
+    assert edges_inside(relit, background, mask // 255) == pytest.approx(1, abs=1e-5)
+    released = feed(standing(channels, ghosts=True), relit, background, mask, FPS)
+    assert min(released) in range(FPS // 2, FPS // 2 + LOOKS)
+    assert released[min(released)][mask == 255].all()
+    assert not feed(standing(channels, ghosts=True), covered, background, mask, 2 * FPS)
+
+
+@pytest.mark.parametrize("region", [np.s_[0:0, 0:0], np.s_[3:5, 3:5], np.s_[:, :]])
+def test_edges_inside_where_there_are_none(region):
+    flat = np.full((H, W, 3), 0.3, F)
+    assert edges_inside(flat, scene(3), mask_of(region) // 255) == 0
 
 
 def test_ghost_is_released_beside_an_object():
