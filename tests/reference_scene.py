@@ -221,10 +221,10 @@ def deviation(x, l, scale):
 def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
     """Return the running shares of matching candidates, and the candidates, 2 or 3 where they match."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
-    w = x.shape[1]
+    w, nearby = x.shape[1], threshold * (1 if memory.is_coloured else 0.7)
     for i, j in zip(*np.nonzero(over), strict=True):
         near = l[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1].astype(float)
-        found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < threshold
+        found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < nearby
         believed = 0.5 if found else belief
         if memory.factor * memory.sigma[i, j] > threshold:
             away = samples[i * w + j].astype(int) - deviation(x[i, j], l[i, j], scale)[:, None]

@@ -17,6 +17,7 @@ _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
 _BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
+_GREY = np.float32(0.7)  # of the threshold, without colours: two greys are often alike by chance
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
@@ -56,7 +57,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
     h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
     shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
-    largest = limits.threshold / limits.scale
+    largest = (limits.threshold if limits.is_coloured else _GREY * limits.threshold) / limits.scale
     limit = largest * largest
     reach = np.int32(limits.restless * limits.restless * _UNIT * _UNIT)
     unit = limits.scale * _UNIT

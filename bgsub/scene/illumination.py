@@ -44,7 +44,7 @@ _SUDDEN = 0.04  # share of new candidates that triggers a fit
 _SLOW = 0.02  # share of candidates above which light may be changing slowly
 _SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
 _MAX_BACKOFF = 16  # frames between failed fits
-_PATIENCE = 8  # further waits of that length until a fit without a sudden change
+_PATIENCE = 9  # waits of that length until a fit without a sudden change
 _WORK = 100_000  # pixels per band, see `bands_for`
 _USUAL_RATE = 0.1  # rate of the running share of candidates
 
@@ -229,25 +229,25 @@ class LightChangeTrigger:
     """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
     usual: float = 0.0  # running share of candidates
-    waiting: int = 0  # frames until the next fit is allowed; negative: since then
-    backoff: int = 1  # frames to wait after the next failed fit
-    failed: float = 0.0  # share of candidates at the last failed fit
+    since: int = 0  # frames since the last fit
+    wait: int = 0  # frames after it without another one
+    failed: float = 0.0  # share of candidates at the last fit
 
     def fires(self, share: float, eager: bool = False) -> bool:
         """Return whether the share of candidates of a new frame may be a change of light; `eager` ends the wait.
 
         Sudden changes are tried at once, others, as of a cloud, at long intervals.
         """
-        urgent = self.waiting > 0 and (eager or share > self.failed + _SURGE)
-        self.waiting = 0 if urgent else self.waiting - 1
-        patient = self.waiting < -_PATIENCE * self.backoff
-        return self.waiting <= 0 and share > (_SLOW if patient else self.usual + _SUDDEN)
+        self.since += 1
+        if not eager and self.since < self.wait and share <= self.failed + _SURGE:
+            return False
+        patient = self.since >= _PATIENCE * max(self.wait, 1)
+        return share > (_SLOW if patient else self.usual + _SUDDEN)
 
     def fitted(self, explained: bool, share: float) -> None:
         """Note the result of a fit and the share of candidates before it."""
-        self.failed = share
-        self.waiting = 0 if explained else self.backoff
-        self.backoff = 1 if explained else min(2 * self.backoff, _MAX_BACKOFF)
+        self.since, self.failed = 0, share
+        self.wait = 0 if explained else min(max(2 * self.wait, 1), _MAX_BACKOFF)
 
     def learn(self, share: float) -> None:
         """Learn the usual share of candidates."""
@@ -255,13 +255,13 @@ class LightChangeTrigger:
 
     def state(self) -> State:
         """Return the numbers as an array."""
-        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.backoff), self.failed])}
+        return {"light_trigger": np.array([self.usual, float(self.since), float(self.wait), self.failed])}
 
     @classmethod
     def from_state(cls, state: State) -> LightChangeTrigger:
         """Return the trigger of a state; ParameterError if the numbers are missing."""
-        usual, waiting, backoff, failed = numbers_of(state, "light_trigger", 4)
-        return cls(usual, int(waiting), max(int(backoff), 1), failed)
+        usual, since, wait, failed = numbers_of(state, "light_trigger", 4)
+        return cls(usual, int(since), int(wait), failed)
 
 
 def _at(picture: np.ndarray, index: np.ndarray, channels: int) -> np.ndarray:

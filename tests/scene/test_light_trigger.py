@@ -21,11 +21,11 @@ def test_failed_fits_back_off_unless_light_settles():
 
 
 def test_a_larger_change_ends_the_wait_after_a_failed_fit():
-    trigger = LightChangeTrigger(waiting=9, backoff=16, failed=0.2)
+    trigger = LightChangeTrigger(since=3, wait=16, failed=0.2)
     assert not trigger.fires(0.25)
     assert trigger.fires(0.35)
     trigger.fitted(True, 0.35)
-    assert (trigger.waiting, trigger.backoff) == (0, 1)
+    assert trigger.wait == 0
 
 
 def test_a_change_that_came_slowly_is_tried_at_long_intervals():

@@ -20,9 +20,9 @@ sizes = settings(max_examples=25, deadline=None)
 shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 3])}
 
 
-def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3):
+def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3, is_coloured=True):
     limits = F(scale), F(threshold), F(threshold), F(factor), F(1)
-    return MatchLimits(np.asarray(sigma, F), *limits, True, F(0), (0,) * channels)
+    return MatchLimits(np.asarray(sigma, F), *limits, is_coloured, F(0), (0,) * channels)
 
 
 def clear(memory_, over, x, background, memory):
@@ -41,7 +41,7 @@ def planted(rng, h, w, c, dtype):
     samples = rng.integers(-40, 40, (h * w, c, 8)).astype(np.int8)
     kept = reference.deviation(x, l, 1 / 255).reshape(h * w, c)
     samples[:, :, 3] = np.where(rng.random((h * w, 1)) < 0.5, kept + rng.integers(-6, 7, (h * w, c)), samples[:, :, 3])
-    memory = memory_of(rng.choice([0.01, 0.1], (h, w)), scale, channels=c)
+    memory = memory_of(rng.choice([0.01, 0.1], (h, w)), scale, channels=c, is_coloured=bool(rng.random() < 0.5))
     return (unit * x).astype(dtype), (unit * l).astype(dtype), memory, samples
 
 
