@@ -98,6 +98,14 @@ def clouds(moment: Moment, depth: float) -> Moment:
     return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
 
 
+def infrared(moment: Moment) -> Moment:
+    """Show the picture of an infrared camera while the light is switched: grey, of less contrast, and noisy."""
+    if not moment.switched or moment.frame.ndim == 2:
+        return moment
+    levels = 25 + 0.55 * moment.levels.mean(axis=2) + 2 * moment.rng.standard_normal(moment.frame.shape[:2])
+    return moment.with_levels(np.repeat(levels.astype(np.float32)[..., np.newaxis], 3, axis=2))
+
+
 def start_light(moment: Moment, times: tuple[int, ...], gains: tuple[float, ...]) -> Moment:
     """Change the gain during the first frames: piecewise linear between `times`, in frames."""
     return moment.with_levels(moment.levels * np.float32(np.interp(moment.index, times, gains)))
@@ -394,6 +402,7 @@ CONDITIONS: dict[str, Transform] = {
     "start-step": each(start_light, (29, 30), (1.0, 1.35)),
     "start-bump": each(start_light, (30, 37, 45), (1.0, 1.45, 1.0)),
     "clouds": each(clouds, 0.4),
+    "infrared": each(infrared),
     "start-fade": each(start_light, (20, 50), (1.0, 0.6)),
     "shake1": each(shake, 1),
     "shake2": each(shake, 2),

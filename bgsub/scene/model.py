@@ -137,14 +137,15 @@ class SceneModel:
     def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
         """Adapt to the contrast and the colours of the scene."""
         # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
-        sites = self.illumination.sites(picture)
+        sites, newest = self.illumination.sites(picture), self.illumination.sites(frame)
         dark, bright = (self._scale * level for level in dark_and_bright(sites))
-        dark = max(min(dark, self._scale * dark_and_bright(self.illumination.sites(frame))[0]), 0.0)
+        dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
         black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
         exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
-        self._set_scene(SceneLook(exposure, has_colour(sites, 1 / self._scale), black))
+        is_coloured = all(has_colour(some, 1 / self._scale) for some in (sites, newest))  # not if a camera turns grey
+        self._set_scene(SceneLook(exposure, is_coloured, black))
 
     def _set_scene(self, look: SceneLook) -> None:
         self.segmenter.set_scene(look)
@@ -223,11 +224,15 @@ class SceneModel:
         before = self.illumination.explained(x, bases[0])
         if self.engine.before is not None:
             bases.append(self._unit(self.engine.before))
+        newest = bases[-1]
+        if self.segmenter.scene.is_coloured and not has_colour(self.illumination.sites(pixels), 1 / self._scale):
+            grey = bases[0].reshape(-1, self.frames.channels).mean(axis=1)  # the camera has switched to infrared
+            bases.append(np.repeat(grey, self.frames.channels))
         min_explained = 1 - _LEAVES * (1 - before)
         light = self.illumination.explain(x, bases, min_explained=min_explained)
         if light.explained < min_explained:
             return False
-        self.illumination.remember(bases[-1])
+        self.illumination.remember(newest)
         self._take_over(light, bases[0])
         return True
 

@@ -141,6 +141,24 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     assert max(shares[12:]) < 0.05
 
 
+def test_a_camera_that_switches_to_infrared_and_back_is_explained_at_once():
+    camera = Camera(picture())
+    subtractor = started(camera)
+    person, where = with_object(camera.background)
+    person[where] = 60 + 0.2 * person[where] + [160, 140, 80]
+    for _ in range(40):
+        subtractor.apply(camera.frame(person))
+    for i in range(40):
+        seen = camera.frame(20 + 0.6 * person @ [0.1, 0.6, 0.3])
+        found = subtractor.process(np.repeat(seen[..., np.newaxis], 3, axis=2))
+        assert (found.event == "light-change") == (i == 0)
+        assert share(found.mask, where) > 0.9
+        assert share(found.mask) < 0.08
+    found = subtractor.process(camera.frame(person))
+    assert found.event == "light-change"
+    assert share(found.mask) < 0.08
+
+
 @pytest.mark.parametrize(("light", "depth", "width", "frames"), [(True, 0.6, 0.25, 40), (False, 0.4, 0.5, 10)])
 def test_the_shadow_of_a_cloud_does_not_stay(light, depth, width, frames):
     camera = Camera(picture())
