@@ -242,7 +242,11 @@ class LightChangeTrigger:
         if not eager and self.since < self.wait and share <= self.failed + _SURGE:
             return False
         patient = self.since >= _PATIENCE * max(self.wait, 1)
-        return share > (_SLOW if patient else self.usual + _SUDDEN)
+        return self.is_sudden(share) or (patient and share > _SLOW)
+
+    def is_sudden(self, share: float) -> bool:
+        """Return whether a share of candidates is much larger than usual."""
+        return share > self.usual + _SUDDEN
 
     def fitted(self, explained: bool, share: float) -> None:
         """Note the result of a fit and the share of candidates before it."""

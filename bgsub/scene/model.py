@@ -180,12 +180,13 @@ class SceneModel:
         return usual > _CONTRAST and left < _FLAT * usual
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
-        """Compare a frame with the background; return whether light was tried, the result, and whether it was light."""
+        """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""
         start, frames = self.start, 0 if self.start is None else self.start.buffer.count
         if start is not None and not frames:
             start.add(pixels, known, self.segmenter.noise.sigma)
         compared = self._compare(known)
         share, light = compared.candidates / self.mask.size, False
+        sudden = self._light_trigger.is_sudden(share)
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
             light = self._change_light(pixels)
@@ -198,7 +199,7 @@ class SceneModel:
             if start is not None and frames and not start.buffer.is_full:  # colours are counted under the newest light
                 start.add(pixels, known, self.segmenter.noise.sigma)
                 compared = self._compare(known)
-        return tried, compared, light
+        return tried, compared, light and sudden
 
     def _compare(self, known: np.ndarray | None) -> Comparison:
         """Compare a frame with the background."""
