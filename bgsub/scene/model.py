@@ -220,7 +220,7 @@ class SceneModel:
         return background.low_rank()
 
     def _change_light(self, pixels: np.ndarray) -> bool:
-        """Try to explain a sudden change by light; return whether this succeeded."""
+        """Try to explain a change by light; return whether this succeeded."""
         x, bases = self._unit(pixels), [self._low_rank()]
         before = self.illumination.explained(x, bases[0])
         if self.engine.before is not None:

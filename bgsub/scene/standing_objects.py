@@ -215,8 +215,7 @@ class StandingObjects:
             inside = region != 0
             odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             seen, known = edges_along((x[box], background[box]), region)
-            relit = edges_inside(x[box], background[box], region) > _SURFACE
-            if relit or seen < min(odds, 1) * known:
+            if seen < min(odds, 1) * known or edges_inside(x[box], background[box], region) > _SURFACE:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 

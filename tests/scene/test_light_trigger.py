@@ -25,7 +25,7 @@ def test_a_larger_change_ends_the_wait_after_a_failed_fit():
     assert not trigger.fires(0.25)
     assert trigger.fires(0.35)
     trigger.fitted(True, 0.35)
-    assert trigger.wait == 0
+    assert (trigger.since, trigger.wait) == (0, 0)
 
 
 def test_a_change_that_came_slowly_is_tried_at_long_intervals():
