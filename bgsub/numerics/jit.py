@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numba
 from numba import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime import rtsys
 from numba.extending import register_jitable
 
 from bgsub.numerics.compilation import follow_numba, logger
@@ -38,7 +39,7 @@ def kernel(function: F, inline: str = "never", allocates: bool = False) -> F:
     compiled: Any = numba.njit(inline=inline, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
         with suppress(RuntimeError):  # no folder for the cache is writable
-            compiled._cache = _KernelCache(function)
+            compiled._cache = _KernelCache(function, allocates)
     return compiled
 
 
@@ -78,8 +79,9 @@ class _KernelCache(FunctionCache):
 
     # the files are pickles: anyone who can write into their folder can run code in this program
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, allocates: bool) -> None:
         super().__init__(function)
+        self._allocates = allocates
         if os.name == "posix" and os.stat(self.cache_path).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
             _warn(
                 f"kernel cache '{self.cache_path}' is writable by other users, who could run code in this program "
@@ -88,8 +90,12 @@ class _KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None if there is none that can be read."""
+        # as Numba's method without `target_context.refresh`, which imports for .4 s what only compiling needs
         try:
-            return super().load_overload(sig, target_context)
+            if self._allocates:
+                rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception as error:  # a damaged pickle raises anything
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 raise  # too many open files do not mean damage

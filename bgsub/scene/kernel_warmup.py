@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from filelock import FileLock, Timeout
 from llvmlite import binding
 from numba import config
 
@@ -182,6 +181,8 @@ class _Compiler:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold the lock of the cache, unless this process ends first."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - it costs 20 ms, and is rarely needed
+
     lock = FileLock(path)
     while not _exiting.is_set():
         try:
