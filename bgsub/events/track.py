@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from bgsub.events.detection import Detection, intersection
 from bgsub.events.event import Event, EventKind, ObjectInFrame
@@ -194,7 +193,12 @@ def assign(tracks: Sequence[Track], found: Sequence[Detection], clock: float) ->
 def _solve(gains: np.ndarray, rows: Sequence[int], columns: Sequence[int], links: dict[int, int]) -> None:
     """Add the assignment of some rows and columns with the largest sum of gains; pairs without gain stay apart."""
     part = gains[np.ix_(rows, columns)]
-    for row, column in zip(*linear_sum_assignment(part, maximize=True), strict=True):
+    pairs = np.argwhere(part > 0)
+    if any(len(np.unique(line)) < len(line) for line in pairs.T):  # else there is nothing to decide
+        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes .2 s
+
+        pairs = np.transpose(linear_sum_assignment(part, maximize=True))
+    for row, column in pairs:
         if part[row, column] > 0:
             links[rows[row]] = columns[column]
 
