@@ -200,7 +200,7 @@ class Ages:
         x = x.astype(float)
         same = (self.age > 0) & (np.linalg.norm(x - self._anchor, axis=1) < self._tolerance)
         self._anchor = np.where(same[:, None], 0.9 * self._anchor + 0.1 * x, x)
-        self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
+        self.age = np.where(mask == 0, 0, np.where(same, self.age + 1, 1))
 
 
 def solid(strong):
@@ -221,10 +221,16 @@ def deviation(x, l, scale):
 def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
     """Return the running shares of matching candidates, and the candidates, 2 or 3 where they match."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
-    w, nearby = x.shape[1], threshold * (1 if memory.is_coloured else 0.7)
+    h, w = x.shape[:2]
     for i, j in zip(*np.nonzero(over), strict=True):
-        near = l[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1].astype(float)
-        found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < nearby
+        top, left = max(i - radius, 0), max(j - radius, 0)
+        window = l[top : i + radius + 1, left : j + radius + 1]
+        is_alone = memory.is_coloured or radius != 1 or not (2 <= i < h - 2 and 2 <= j < w - 2)
+        matches = np.ones(window.shape[:2], bool)  # at each shift
+        for u, v in [(0, 0)] if is_alone else [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]:
+            near = l[top + u : top + u + len(window), left + v : left + v + window.shape[1]].astype(float)
+            matches &= np.linalg.norm(x[i + u, j + v].astype(float) - near, axis=2) * scale < threshold
+        found = matches.any()
         believed = 0.5 if found else belief
         if memory.factor * memory.sigma[i, j] > threshold:
             away = samples[i * w + j].astype(int) - deviation(x[i, j], l[i, j], scale)[:, None]

@@ -18,6 +18,7 @@ from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 CHUNK = 64  # pixels per test whether any is set
+LATE = 32768  # age in frames from which it is counted in ticks
 
 
 class Images(NamedTuple):
@@ -333,14 +334,14 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, half, anchor, age, aged, states):  # type: ignore[no-untyped-def]
-    """Count for how many ticks each foreground pixel has shown the same colour; return the largest age of the band.
+def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half, anchor, age, aged, states):  # type: ignore[no-untyped-def]
+    """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
-    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, which is 0 off the
-    foreground and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no foreground, and no age;
-    `states` (CHUNK,) uint8 is work.
+    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, or `late` from `LATE`
+    on; it is 0 off foreground and shadow, and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no
+    foreground, and no age; `states` (CHUNK,) uint8 is work.
     """
-    oldest = 0
+    oldest, steps = 0, (np.int32(older), np.int32(late))
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
         if filled[q] == 0:
@@ -351,14 +352,14 @@ def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, half, anch
         aged[q] = 1
         pixels = x.reshape(-1), mask, anchor.reshape(-1), age, states
         if n == CHUNK:  # a constant number of pixels: faster code
-            oldest = max(oldest, grow_chunk(a, CHUNK, lanes, tolerance * tolerance, older, half, pixels))
+            oldest = max(oldest, grow_chunk(a, CHUNK, lanes, tolerance * tolerance, steps, half, pixels))
         else:
-            oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, older, half, pixels))
+            oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, steps, half, pixels))
     return oldest
 
 
 @part
-def grow_chunk(a, n, lanes, limit, older, half, pixels):  # type: ignore[no-untyped-def]
+def grow_chunk(a, n, lanes, limit, steps, half, pixels):  # type: ignore[no-untyped-def]
     """Do as `update_ages` with n pixels from `a` on."""
     # loops without branches over one kind of output each vectorise
     x, mask, anchor, age, states = pixels
@@ -369,7 +370,7 @@ def grow_chunk(a, n, lanes, limit, older, half, pixels):  # type: ignore[no-unty
         for c in range(channels):
             s = np.float32(colours[channels * i + c]) - np.float32(kept[channels * i + c])
             total += s * s
-        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
+        states[i] = (flags[i] > 1) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
     for i in range(n):
         for c in range(channels):
             k = channels * i + c
@@ -378,7 +379,7 @@ def grow_chunk(a, n, lanes, limit, older, half, pixels):  # type: ignore[no-unty
             kept[k] = moved if states[i] == 2 else (colours[k] if states[i] == 1 else kept[k])
     oldest = age.dtype.type(0)
     for i in range(n):
-        grown = age.dtype.type(min(np.int32(ages[i]) + np.int32(older), np.int32(65535)))
+        grown = age.dtype.type(min(np.int32(ages[i]) + (steps[0] if ages[i] < LATE else steps[1]), np.int32(65535)))
         ages[i] = grown if states[i] == 2 else age.dtype.type(states[i])
         oldest = max(oldest, ages[i])
     return np.int64(oldest)

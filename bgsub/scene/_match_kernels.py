@@ -17,7 +17,6 @@ _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
 _BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
-_GREY = np.float32(0.7)  # of the threshold, without colours: two greys are often alike by chance
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
@@ -52,12 +51,13 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
     """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
 
     A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation.
+    Without colours the four pixels beside it must match at the same shift, too: two greys are often alike by chance.
     O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
     """
     h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
     shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
-    largest = (limits.threshold if limits.is_coloured else _GREY * limits.threshold) / limits.scale
+    largest, margin = limits.threshold / limits.scale, 1 if limits.is_coloured else 2
     limit = largest * largest
     reach = np.int32(limits.restless * limits.restless * _UNIT * _UNIT)
     unit = limits.scale * _UNIT
@@ -72,8 +72,8 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
             pixel, found = places[n], False  # unsigned indices need no test for negative ones
             if not is_inner or is_near(far, (pixel - np.uint64(a)) * np.uint64(channels), channels):
                 i, j = np.int64(pixel) // w, np.int64(pixel) % w
-                if memory.radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
-                    found = matches_around(colours, others, pixel, np.uint64(w), channels, limit)
+                if memory.radius == 1 and margin <= i < h - margin and margin <= j < w - margin:
+                    found = matches_around(colours, others, pixel, np.uint64(w), channels, limit, margin)
                 else:
                     found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
             belief = _BELIEF if found else memory.belief
@@ -230,17 +230,30 @@ def window(sums, top, bottom, left, right):  # type: ignore[no-untyped-def]
 
 
 @part
-def matches_around(colours, others, pixel, w, channels, limit):  # type: ignore[no-untyped-def]
-    """Return whether an inner pixel is nearer than `limit` to one of the 8 pixels around it in `others`."""
+def matches_around(colours, others, pixel, w, channels, limit, margin):  # type: ignore[no-untyped-def]
+    """Return whether a pixel, with a margin of 2 those beside it as well, matches `others` at one of 9 shifts."""
     here, step = np.uint64(channels) * pixel, np.uint64(channels)
     for row in range(3):
         there = step * (pixel + w * np.uint64(row) - w - np.uint64(1))
         for _ in range(3):
             first = squared(colours[here], others[there])  # most differ in one channel already
-            if first < limit and distance(colours, others, here, there, channels) < limit:
+            matches = first < limit and distance(colours, others, here, there, channels) < limit
+            if matches and (margin == 1 or matches_beside(colours, others, here, there, channels, step * w, limit)):
                 return True
             there += step
     return False
+
+
+@part
+def matches_beside(colours, others, here, there, channels, line, limit):  # type: ignore[no-untyped-def]
+    """Return whether the four pixels beside two pixels are nearer than `limit` to each other."""
+    step = np.uint64(channels)
+    return (
+        distance(colours, others, here - step, there - step, channels) < limit
+        and distance(colours, others, here + step, there + step, channels) < limit
+        and distance(colours, others, here - line, there - line, channels) < limit
+        and distance(colours, others, here + line, there + line, channels) < limit
+    )
 
 
 @part

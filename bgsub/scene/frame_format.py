@@ -87,16 +87,24 @@ class FrameFormat:
 
     @cached_property
     def seen(self) -> FrameFormat:
-        """Format of the frames in that unit."""
-        return self if self.unit == 1 else replace(self, max_value=self.max_value / self.unit)
+        """Format of the frames in that unit, without the alpha of four channels."""
+        if self.unit == 1 and self.channels < MAX_CHANNELS:
+            return self
+        shape = (*self.shape[:2], MAX_CHANNELS - 1) if self.channels == MAX_CHANNELS else self.shape
+        return replace(self, shape=shape, max_value=self.max_value / self.unit)
 
     def to_seen(self, frame: np.ndarray) -> np.ndarray:
-        """Return a checked frame in that unit; a power of two is exact."""
+        """Return a checked frame in that format; a power of two is exact."""
+        if self.channels == MAX_CHANNELS:
+            frame = np.ascontiguousarray(frame[..., :-1])
         return frame if self.unit == 1 else _in_double(frame, 1 / self.unit).astype(self.dtype)
 
     def from_seen(self, image: np.ndarray) -> np.ndarray:
-        """Return an image of the format `seen` in the unit of the frames."""
-        return image if self.unit == 1 else in_type(_in_double(image, self.unit), self.dtype)
+        """Return an image of the format `seen` in the format of the frames, opaque."""
+        image = image if self.unit == 1 else in_type(_in_double(image, self.unit), self.dtype)
+        if self.channels < MAX_CHANNELS:
+            return image
+        return np.dstack([image, np.full(self.shape[:2], self.max_value, image.dtype)])
 
     @cached_property
     def size(self) -> int:
@@ -169,7 +177,7 @@ class FrameFormat:
         known = as_array(known)
         if known.shape != self.shape[:2]:
             raise ParameterError(f"knownForegroundMask must have shape {self.shape[:2]}, got {known.shape}")
-        return known != 0
+        return np.ascontiguousarray(known) != 0
 
     def to_pixels(self, frame: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Return a checked frame, (h, w, c): itself if uint8, else written into `out` as float32 in [0, 1]."""

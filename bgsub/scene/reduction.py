@@ -87,6 +87,10 @@ class Reduction:
             in_bands(enlarge, len(mask), self._bands)
         return out
 
+    def forget_detail(self) -> None:
+        """Take all of the next frame as the detail."""
+        self._strip = -1
+
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
         """Take the background in a strip of a `plain` full-size frame as the detail; all of the first of a scene."""
         full, height = frame.reshape(self._detail.shape), len(frame)

@@ -63,7 +63,7 @@ class SceneManager:
             self.model = SceneModel(self._frames, self._parameters, smooth=True)
         before = self.model.mask
         result = self.model.separate(frame, known, frozen)
-        if not watch or not self._is_new(before, known):
+        if not watch or result.training is None or not self._is_new(before, result.training.known):
             return result
         if self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
@@ -76,7 +76,7 @@ class SceneManager:
         return replace(self.model.separate(frame, known, frozen), event=FrameEvent.SCENE_CHANGE)
 
     def _is_new(self, before: np.ndarray, known: np.ndarray | None) -> bool:
-        """Return whether the newest frame shows another scene, given the previous mask."""
+        """Return whether the newest frame shows another scene; previous mask and known pixels lie as the background."""
         # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
         # what is close to the lens does neither
         if not is_mostly_foreground(self.model.mask, known, _SUDDEN):

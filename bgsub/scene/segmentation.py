@@ -41,6 +41,7 @@ _FIRST = 0.1  # upper limit of the initial scale
 _SAMPLES = 16  # per pixel
 _EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
 _SETTLED = 512  # learned frames before the larger interval
+_LONGEST = 0.08, 0.32  # seconds between two samples of a pixel, at low frame rates
 _PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
 _SHARE_RATE = 0.1  # per candidate
 _BELIEF = 0.7  # share of matching candidates above which those that match a sample are background
@@ -79,7 +80,9 @@ class NoiseScale:
 
     def begin(self, residual: np.ndarray) -> None:
         """Start from the median of the first residual, (h, w) float32, so that a noisy camera is not all foreground."""
-        if residual.max() > _ROUNDING:
+        if self._learned > 1 / _RATE:  # pictures without noise: what changes now is an object
+            self.is_empty = False
+        elif residual.max() > _ROUNDING:
             self.is_empty = False
             self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
 
@@ -123,11 +126,22 @@ class SampleMemory:
         self.share[:], self._frame = round(_PRIOR * _FULL), 0
 
     def learn(
-        self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, solid: np.ndarray, age: np.ndarray
+        self,
+        x: np.ndarray,
+        background: np.ndarray,
+        limits: MatchLimits,
+        solid: np.ndarray,
+        age: np.ndarray,
+        seconds: float,
     ) -> None:
-        """Store samples of restless pixels; rarely at `solid` ones, (h, w) uint8, and never if they stand still."""
+        """Store samples of restless pixels, `seconds` after the frame before.
+
+        Rarely at `solid` pixels, (h, w) uint8, and never if they stand still.
+        """
         self._frame += 1
-        every = max(min(_EVERY[1] * self._frame // _SETTLED, _EVERY[1]), _EVERY[0])
+        per_second = 1 / max(seconds, 1e-3)
+        first, later = (max(min(n, round(t * per_second)), 1) for n, t in zip(_EVERY, _LONGEST, strict=True))
+        every = max(min(_EVERY[1] * self._frame // _SETTLED, later), first)
         _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
 
     def state(self) -> State:
@@ -304,6 +318,7 @@ class Segmenter:
         age: np.ndarray,
         x: np.ndarray,
         background: np.ndarray,
+        seconds: float,
     ) -> np.ndarray:
         """Learn samples; return where the noise is not learned, (h, w) uint8: 1 at solid and `known` pixels."""
         skip = self._skip
@@ -312,5 +327,5 @@ class Segmenter:
             skip[known] = 1
             age = np.where(known, age.dtype.type(_OLD), age)
         if self._radius and self.noise.is_even:
-            self.sample_memory.learn(x, background, self._match, skip, age)
+            self.sample_memory.learn(x, background, self._match, skip, age, seconds)
         return skip

@@ -17,7 +17,7 @@ from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
-from bgsub.scene._frame_kernels import CHUNK
+from bgsub.scene._frame_kernels import CHUNK, LATE
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.separation import FOREGROUND
 
@@ -33,13 +33,14 @@ _OLD_SHARE = 0.6  # share of a region that must stand still
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
-_OLDEST = 65000  # ticks
+_OLDEST = 65000
 
 
 class StandingObjects:
     """Decide which foreground pixels become background."""
 
-    # age (h, w) uint16: ticks of one colour, anchor (h * w, c); support (h, w) uint8: checks that showed the background
+    # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
+    # support (h, w) uint8: checks that showed the background
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -90,19 +91,20 @@ class StandingObjects:
         self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
         self._absorb = math.inf if math.isinf(seconds) else max(seconds * self._fps, 1)
         # frames per tick, so that the largest age fits into 16 bits
-        self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
+        late = 0 if math.isinf(self._absorb) else self._absorb - LATE
+        self._tick = max(math.ceil(late / (_OLDEST - LATE)), 1)
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Change `absorb_after` and `ghosts`; ages are kept."""
         before = self._tick
         self._choose(parameters)
         if self._tick != before:
-            age = self.age.astype(np.uint32) * before // self._tick
-            self.age = np.minimum(age, _OLDEST).astype(np.uint16)
+            late = np.maximum(self.age.astype(np.int64) - LATE, 0) * before // self._tick
+            self.age = np.minimum(np.minimum(self.age, LATE) + late, _OLDEST).astype(np.uint16)
             self._oldest = int(self.age.max(initial=0))
 
-    def _ticks(self, seconds: float) -> int:
-        return max(round(seconds * self._fps / self._tick), 2)
+    def _frames(self, seconds: float) -> int:
+        return max(round(seconds * self._fps), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
         """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8."""
@@ -129,7 +131,7 @@ class StandingObjects:
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
-        return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
+        return float(np.count_nonzero(self.age >= self._frames(seconds))) / self.age.size
 
     def released(
         self,
@@ -144,21 +146,21 @@ class StandingObjects:
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; a learning `rate` shortens the absorption;
         # `elapsed`: time since the frame before, in frames
         before, self.frame = self.frame, self.frame + elapsed
-        self._update_ages(x, mask, filled, self.frame // self._tick - before // self._tick)
+        self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
-        due = self.frame // self._interval > before // self._interval
-        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb if due else None)
+        checks = self.frame // self._interval - before // self._interval  # since the frame before
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb, checks)
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
         self.support[chosen] = 0
         return chosen
 
-    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int) -> None:
+    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int, late: int) -> None:
         if not self._oldest and not cv2.countNonZero(mask):
             return
-        numbers = self._same, older, self._half
+        numbers = self._same, older, late, self._half
         flat = mask.reshape(-1)
         ages = self.anchor, self.age.reshape(-1), self._aged
         inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, *numbers, *ages
@@ -174,24 +176,25 @@ class StandingObjects:
         self._oldest = max(oldest)
 
     def _chosen(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float | None
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float, checks: int
     ) -> np.ndarray | None:
-        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough; `absorb` at a check."""
+        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough or no check is due."""
         chosen: np.ndarray | None = None
         if self._leftovers is not None:
             self._leftovers &= mask == FOREGROUND
-            chosen = self._leftovers & (self.age >= self._ticks(_LEFT_OVER))
+            chosen = self._leftovers & (self.age >= self._frames(_LEFT_OVER))
             if self.settling == 0:
                 self._leftovers = None
-        if absorb is not None:
+        if checks:
             if self.settling:
                 self._objects = self._known(mask)
-            self.support += mask == 0
+            cv2.add(self.support, float(checks), dst=self.support, mask=(mask == 0).view(np.uint8))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
-            if self._oldest * self._tick >= absorb:
-                due = self.age >= math.ceil(absorb / self._tick)
+            old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
+            if self._oldest >= old:
+                due = self.age >= math.ceil(old)
                 chosen = due if chosen is None else chosen | due
-            if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
+            if self._ghosts and self._oldest >= self._frames(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
         return chosen
@@ -199,7 +202,7 @@ class StandingObjects:
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or whose outline is an edge of it alone."""
         # the longer the background was seen compared with the region, the clearer the edges must be
-        old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
+        old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
@@ -213,7 +216,7 @@ class StandingObjects:
             if cv2.countNonZero(old[box] & region) < _OLD_SHARE * cv2.countNonZero(region):
                 continue
             inside = region != 0
-            odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
+            odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             seen, known = edges_along((x[box], background[box]), region)
             if seen < min(odds, 1) * known or edges_inside(x[box], background[box], region) > _SURFACE:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter

@@ -355,14 +355,18 @@ class BackgroundSubtractor(OpenCVNames):
         (True, 'tracking')
         >>> masks = [subtractor.apply(frame) for frame in frames]
         """
+        is_one = True  # scene
         try:
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
+                is_one &= self._result is None or self._result.event not in _OTHER_SCENE
         finally:
             self._time = self._next_time = None
             is_known = self._scenes is not None and self._scenes.rewind()
             if not is_known:
                 self.clear()
+            elif self._reduction is not None and not is_one:
+                self._reduction.forget_detail()
         return is_known
 
     def _claim(self) -> None:
@@ -395,7 +399,7 @@ class BackgroundSubtractor(OpenCVNames):
         if scenes is None or not was_whole or rate == 1 or frames is not self.format:
             self._result = self._background = None  # an interrupt must not leave them beside a new model
             scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
-        seen = frame if frames.unit == 1 else frames.to_seen(frame)
+        seen = frames.to_seen(frame)
         if self._reduction is not None:
             seen = self._reduction.reduce(seen)
             known = None if known is None else self._reduction.reduce_known(known)

@@ -26,6 +26,7 @@ USUAL = "scaled", "objective", "model"  # metric, line search and carry for whic
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
 _HYGIENE = 500  # updates between two orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
+_FAINT = 0.01  # of full scale
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _FIT = 15, 1e-4  # iterations, tolerance
@@ -254,9 +255,9 @@ class Subspace:
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
         """Add ``(target - U y) y' / |y|^2`` to the basis: `target`, (n,) float32, becomes the newest low-rank part."""
         # the coefficients of the past stay; a pending gradient is dropped, as it belongs to the old subspace
+        if float(self.y @ self.y) <= _NEGLIGIBLE:  # all is black: any small coefficients show the target
+            self.y = np.eye(self.basis.k)[-1] * _FAINT * math.sqrt(self.basis.m)
         y = self.y
-        if float(y @ y) <= _NEGLIGIBLE:
-            return
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
         self._rotate(self.basis.retarget(target, chosen, start, y))

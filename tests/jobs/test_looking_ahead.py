@@ -93,6 +93,12 @@ def test_another_light_or_scene_at_the_beginning_is_no_event():
         assert (events[0], events[20]) == (None, event)
 
 
+def test_a_rehearsal_over_a_cut_leaves_no_detail_of_the_other_scene():
+    frames, subtractor = make_video(leaves=0), bgsub.BackgroundSubtractor(**PARAMETERS, scale=0.5)
+    assert subtractor.rehearse([*frames, *(255 - frames)])
+    assert np.abs(subtractor.process(frames[0]).background.astype(int) - frames[0]).mean() < 5
+
+
 def test_a_restless_scene_starts_as_online(monkeypatch):
     monkeypatch.setattr("bgsub.scene.model._RESTLESS", -1.0)
     frames, subtractor = make_video(), make()

@@ -74,6 +74,16 @@ def test_types_give_equally_good_masks(kind, colour):
     assert f_measure(run(*KINDS[kind], colour), colour) > f_measure(masks_of(colour), colour) - 0.01
 
 
+def test_alpha_is_ignored():
+    colour, alpha = BackgroundSubtractor(threads=1), BackgroundSubtractor(threads=1)
+    for i, frame in enumerate(street(True, 1)[0]):
+        given = np.dstack([frame, np.full(frame.shape[:2], i, np.uint8)])
+        np.testing.assert_array_equal(alpha.apply(given), colour.apply(frame))
+    background = alpha.getBackgroundImage()
+    np.testing.assert_array_equal(background[..., :3], colour.getBackgroundImage())
+    assert (background[..., 3] == 255).all()
+
+
 def test_joint_unit():
     for channels, shape in ((1, (4, 5)), (1, (4, 5, 1)), (3, (4, 5, 3)), (4, (4, 5, 4))):
         joint = FrameFormat.of(np.zeros(shape, np.uint8)).joint

@@ -1,5 +1,6 @@
 """Known foreground is neither a standing object nor confirmed background."""
 
+import cv2
 import numpy as np
 
 from bgsub import BackgroundSubtractor
@@ -28,3 +29,26 @@ def test_known_foreground_beside_a_ghost_is_not_released():
     background = subtractor.getBackgroundImage().astype(int)
     assert (np.abs(background[KNOWN] - empty[KNOWN]) < 10).all()
     np.testing.assert_array_equal(subtractor._scenes.model.objects.support[KNOWN], seen)
+
+
+def test_known_foreground_in_any_order_of_memory():
+    turned = cv2.getRotationMatrix2D((W / 2, H / 2), 1, 1)
+    masks = []
+    for order in ("C", "F"):
+        subtractor, known = BackgroundSubtractor(start_frames=8, threads=1), np.zeros((H, W), np.uint8, order)
+        known[KNOWN] = 1
+        for i in range(16):
+            frame = cv2.warpAffine(street(), turned, (W, H), borderMode=cv2.BORDER_REFLECT) if i > 9 else street()
+            masks.append(subtractor.apply(frame, knownForegroundMask=known))
+    np.testing.assert_array_equal(masks[:16], masks[16:])
+
+
+def test_an_object_before_black_is_absorbed():
+    subtractor = BackgroundSubtractor(absorb_after=1.0, ghosts=False, threads=1)
+    frame, place = np.zeros((120, 160, 3), np.uint8), np.s_[40:80, 50:90]
+    for _ in range(60):
+        subtractor.apply(frame)
+    frame[place] = 200, 180, 160
+    masks = [subtractor.apply(frame) for _ in range(75)]
+    assert (masks[0][place] == 255).mean() > 0.9
+    assert not masks[-1].any()

@@ -44,7 +44,7 @@ class Learner:
         if self.noise.is_empty:
             self.noise.begin(self.engine.residual())
         strong = self.engine.strong, self.engine.filled
-        skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture)
+        skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture, 0.04)
         learn = LearnParams(*self.noise.rates(1))
         self.engine.learn(skip, learn, (1, 0))
 
@@ -70,6 +70,16 @@ def test_early_scale_is_the_mean_of_clipped_residuals():
     first = float(np.median(residuals[0]))
     expected = np.tensordot(np.ones(21) / 22, [np.full((H, W), first), *residuals], (0, 0)) + first / 22  # counts twice
     np.testing.assert_allclose(learner.noise.sigma, expected, atol=1e-6)
+
+
+def test_the_first_change_of_pictures_without_noise_is_an_object():
+    for still, limit in ((5, 0.04), (60, 1e-5)):
+        learner = Learner()
+        for _ in range(still):
+            learner.see(np.zeros((H, W), F))
+        learner.noise.begin(np.full((H, W), 0.04, F))
+        assert learner.noise.sigma.max() == pytest.approx(limit, rel=0.1, abs=1e-5)
+        assert not learner.noise.is_empty
 
 
 def test_rate_is_in_proportion_to_the_period():

@@ -131,7 +131,7 @@ def feed(memory_, pictures, background, sigma=0.1, solid=None, age=None, frames=
     for i in range(frames):
         over, x = np.ones((H, W), np.uint8), pictures[i % len(pictures)]
         clear(memory_, over, x, background, memory)
-        memory_.learn(x, background, memory, solid, age)
+        memory_.learn(x, background, memory, solid, age, 0.04)
     return over
 
 
@@ -154,6 +154,18 @@ def test_stored_colours_are_cleared_and_new_ones_kept():
     assert over.sum() == 0
 
 
+def test_samples_are_stored_more_often_at_low_frame_rates():
+    written = []
+    for seconds in (0.02, 0.04, 0.2):
+        memory_, memory = new(), memory_of(np.full((H, W), 0.1))
+        still = np.zeros((H, W), np.uint8), np.zeros((H, W), np.uint16)
+        for _ in range(4):
+            memory_.learn(grey(160), grey(100), memory, *still, seconds)
+        written.append(np.count_nonzero(memory_.samples[:, 0]))
+    assert written[0] == written[1]
+    assert 1.6 < written[2] / written[1] < 2.2
+
+
 def test_standing_objects_are_not_stored_and_solid_pixels_rarely():
     solid, age = np.ones((H, W), np.uint8), np.full((H, W), 2, np.uint16)
     standing, branches, open_ = new(), new(), new()
@@ -174,7 +186,7 @@ def stream(memory_, frames, seed):
         over, solid = (rng.random((2, H, W)) < (0.7, 0.2)[0]).astype(np.uint8)
         memory, age = memory_of(rng.choice([0.01, 0.1], (H, W))), rng.integers(0, 3, (H, W)).astype(np.uint16)
         clear(memory_, over, x, background, memory)
-        memory_.learn(x, background, memory, solid, age)
+        memory_.learn(x, background, memory, solid, age, 0.04)
         left.append(over)
     return left
 

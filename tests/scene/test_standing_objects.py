@@ -35,7 +35,7 @@ def test_update_ages_equals_its_twin(n, c, seed):
         mask[: 64 * rng.integers(0, 3)] = 0  # empty chunks
         ages = anchor, age, aged, np.empty(64, np.uint8)
         filled = reference.filled(mask)
-        oldest = _frame_kernels.update_ages(0, n, (0,) * c, x, mask, filled, F(0.06), 1, F(0), *ages)
+        oldest = _frame_kernels.update_ages(0, n, (0,) * c, x, mask, filled, F(0.06), 1, 1, F(0), *ages)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
@@ -111,6 +111,37 @@ def test_only_standing_objects_are_absorbed_after_the_set_time():
         assert see(objects, frame, background, mask_of(box)) is None
 
 
+def test_standing_shadows_are_absorbed_and_are_no_ghosts():
+    background, mask = scene(), mask_of(BOX) // 2  # label 127
+    frame = background.copy()
+    frame[BOX] *= 0.6
+    assert not feed(standing(ghosts=True), frame, background, mask, 2 * FPS)
+    released = feed(standing(absorb_after=3.0, ghosts=True), frame, background, mask, 3 * FPS + LOOKS)
+    assert min(released) in range(3 * FPS, 3 * FPS + LOOKS)
+
+
+def test_ages_have_no_limit():
+    background, mask = scene(), mask_of(BOX)
+    frame = background.copy()
+    frame[BOX] = 0.9
+    objects = standing(absorb_after=1e6)  # 10^7 frames
+    for _ in range(4):
+        assert objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask), elapsed=33000) is None
+    objects.tune(SubtractorParameters(fps=FPS, absorb_after=2e6, ghosts=False))
+    frames = 4 * 33000
+    while objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask), elapsed=33000) is None:
+        frames += 33000
+    assert frames == pytest.approx(2e7, rel=0.01)
+
+
+@pytest.mark.parametrize("elapsed", [1, 2 * LOOKS, 900])
+def test_the_background_is_proven_in_seconds(elapsed):
+    objects = standing()
+    for _ in range(4 * LOOKS):
+        objects.released(scene().ravel(), scene().ravel(), mask_of(), reference.filled(mask_of()), elapsed=elapsed)
+    assert (objects.support == min(4 * elapsed, 20 * FPS // LOOKS)).all()
+
+
 def test_remains_of_a_light_change_are_released():
     objects, background = standing(), scene()
     person, patch = np.s_[10:20, 5:12], np.s_[10:30, 30:45]
@@ -163,6 +194,7 @@ def test_ghosts_are_released_and_standing_objects_kept(channels):
     ghost = feed(standing(channels, ghosts=True), empty, with_object, mask, 2 * FPS)
     assert ghost
     assert min(ghost) in range(FPS // 2, FPS // 2 + LOOKS)
+    assert min(feed(standing(channels, 1e7, True), empty, with_object, mask, 2 * FPS)) == min(ghost)
     for found in ghost.values():
         np.testing.assert_array_equal(found, with_rim(BOX))
     assert not feed(standing(channels, ghosts=True), with_object, empty, mask, 2 * FPS)
