@@ -200,7 +200,7 @@ class Ages:
         x = x.astype(float)
         same = (self.age > 0) & (np.linalg.norm(x - self._anchor, axis=1) < self._tolerance)
         self._anchor = np.where(same[:, None], 0.9 * self._anchor + 0.1 * x, x)
-        self.age = np.where(mask == 0, 0, np.where(same, self.age + 1, 1))
+        self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
 def solid(strong):

@@ -338,8 +338,8 @@ def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half
     """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
     `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, or `late` from `LATE`
-    on; it is 0 off foreground and shadow, and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no
-    foreground, and no age; `states` (CHUNK,) uint8 is work.
+    on; it is 0 off the foreground, and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no foreground,
+    and no age; `states` (CHUNK,) uint8 is work.
     """
     oldest, steps = 0, (np.int32(older), np.int32(late))
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
@@ -370,7 +370,7 @@ def grow_chunk(a, n, lanes, limit, steps, half, pixels):  # type: ignore[no-unty
         for c in range(channels):
             s = np.float32(colours[channels * i + c]) - np.float32(kept[channels * i + c])
             total += s * s
-        states[i] = (flags[i] > 1) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
+        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
     for i in range(n):
         for c in range(channels):
             k = channels * i + c

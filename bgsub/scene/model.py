@@ -21,7 +21,7 @@ from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
 from bgsub.scene.segmentation import SceneLook, Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
-from bgsub.separation import FOREGROUND, FrameEvent, Phase
+from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 _LEAVES = 0.6  # largest remaining share of unexplained sites after a light change
@@ -266,7 +266,7 @@ class SceneModel:
             return
         mask = training.mask
         if training.known is not None:  # neither standing object nor confirmed background
-            mask = np.where(training.known, np.uint8(1), mask)
+            mask = np.where(training.known, np.uint8(SHADOW), mask)
         pixels, compared, engine = training.pixels, training.compared, self.engine
         seen = engine.strong, engine.filled, training.known, self.objects.age, pixels, engine.picture
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)

@@ -111,15 +111,6 @@ def test_only_standing_objects_are_absorbed_after_the_set_time():
         assert see(objects, frame, background, mask_of(box)) is None
 
 
-def test_standing_shadows_are_absorbed_and_are_no_ghosts():
-    background, mask = scene(), mask_of(BOX) // 2  # label 127
-    frame = background.copy()
-    frame[BOX] *= 0.6
-    assert not feed(standing(ghosts=True), frame, background, mask, 2 * FPS)
-    released = feed(standing(absorb_after=3.0, ghosts=True), frame, background, mask, 3 * FPS + LOOKS)
-    assert min(released) in range(3 * FPS, 3 * FPS + LOOKS)
-
-
 def test_ages_have_no_limit():
     background, mask = scene(), mask_of(BOX)
     frame = background.copy()
