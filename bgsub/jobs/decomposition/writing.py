@@ -18,7 +18,7 @@ from bgsub.errors import OutputError, SinkError
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples
 from bgsub.jobs.interrupts import finishing
 from bgsub.robust_pca.estimator import RobustPCA
-from bgsub.storage.durable_io import as_sink_error, sync_folder, sync_tree
+from bgsub.storage.durable_io import as_sink_error, sync_folder, sync_tree, unlink
 from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sinks.images import write_image
@@ -121,8 +121,8 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
         stage = folder / f"{_STAGE}{targets[0].name}"
         try:
             made = stage / "new"
-            made.mkdir(parents=True)
             with as_sink_error(folder, OutputError):
+                made.mkdir(parents=True)
                 yield made
                 sync_tree(made)
                 with finishing():
@@ -137,6 +137,8 @@ def _remove_leftovers(folder: Path) -> None:
         with suppress(SinkError), Claims() as claims:
             claims.take(folder / stage.name.removeprefix(_STAGE))
             shutil.rmtree(stage, ignore_errors=True)
+            if stage.exists():  # a file, as a power cut may leave it
+                unlink(stage)
 
 
 def _check_target(path: Path, target: Target, read: Path | None, overwrite: bool) -> None:
