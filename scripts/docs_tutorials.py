@@ -117,7 +117,7 @@ def files_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], n
 def live_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     yield "window", window
     yield "page", page_of_a_run
-    yield "regions", lambda: frame_of("watched/boxes.mp4", busiest("demo/mask.mkv"))
+    yield "regions", lambda: frame_of("watched/boxes.mp4", busiest("street/mask.mkv"))
     yield "snapshot", lambda: cv2.imread(str(max(Path("pictures").glob("*.jpg"))))
 
 

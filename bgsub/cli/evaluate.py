@@ -182,8 +182,9 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
 @opt.scene_option
 @opt.duration_option("300", "Length of the scene")
 @opt.count("--seed", group=INPUT, least=0, default=0, text="Seed of the random scene.")
+@opt.overwrite_option(help="Replace results that exist.")
 @json_option()
-def demo(output: Path, scene: str, duration: Timecode, seed: int) -> None:
+def demo(output: Path, scene: str, duration: Timecode, seed: int, overwrite: bool) -> None:
     """Generate a scene with moving objects and changing light, separate it, and score the masks.
 
     Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and input.mp4, a video to try the other commands
@@ -197,7 +198,7 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int) -> None:
     scorer = OnlineScorer(made)
     with scorer.source as source:
         source.name = f"scene '{scene}'"
-        outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
+        outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source, overwrite)
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.fps))
         result = run_pipeline(source, subtractor, outputs, RunReporter(observer=scorer))
     check_whole(result, ends=True)

@@ -121,6 +121,16 @@ def test_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
     assert (result["frames"], result["recall"], result["f_measure"]) == (60, total.recall, total.f_measure)
 
 
+def test_demo_replaces_results_only_if_asked(cli, here):
+    own = here / "out" / "input.mp4"
+    own.parent.mkdir()
+    own.write_text("mine")
+    cli("demo", "--duration", 1, "-o", "out").refused("'out/input.mp4' exists already; --overwrite replaces it")
+    assert (names("out"), own.read_text()) == (["input.mp4"], "mine")
+    cli("demo", "--duration", 1, "-o", "out", "--overwrite").ok()
+    assert len(read_video(own)) == 1
+
+
 def test_scores_equal_those_of_python(cli, dataset):
     sequence = dataset / "busy" / "one"
     answer = cli("evaluate", sequence, *QUICK, "--against", "knn,mog2,knn", "--json").clean()
