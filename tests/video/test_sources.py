@@ -159,6 +159,7 @@ def test_wrong_arrays():
         ("no/folder/img_%04d.png", "^no image matches 'no/folder/img_%04d.png'$"),
         ([], "list of images is empty"),
         ("97", "^camera 97 cannot be opened"),
+        (str(2**31), "^camera 2147483648 cannot be opened"),
         ("ftp://me:secret@host/a.avi", "rtsp://, .*http://, https://.*; got 'ftp://host/a.avi'$"),
         ("missing.avi", "^no such file or folder: 'missing.avi'$"),
         ("empty.mp4", "^video 'empty.mp4' is empty$"),

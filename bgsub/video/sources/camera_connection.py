@@ -169,7 +169,7 @@ class Camera:
                 capture = NetworkCapture(self.device, *timeouts, self.insecure)
         except RefusedError as error:
             raise SourceError(f"{self.name} cannot be opened: {error}") from None
-        except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
+        except (OSError, ValueError, SourceError, cv2.error, av.error.FFmpegError):  # ValueError: no valid address
             if self.local:
                 raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
             if time.monotonic() - begin < 0.9 * self.open_timeout:
