@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -258,7 +258,8 @@ def run_batch(
     folder = Path(os.path.abspath(output))
     _check_job(make_job, inputs[0], folder)
     result = BatchResult(folder)
-    with ExitStack() as stack:
+    cluster = None if scheduler is None else make_workers(len(inputs), scheduler)  # before anything is written
+    with cluster or nullcontext(), ExitStack() as stack:
         stack.enter_context(files.hold_folder(folder))
         manifest = stack.enter_context(files.Manifest(folder))
         todo = []
@@ -275,7 +276,7 @@ def run_batch(
         started(len(todo), len(result.skipped))
         try:
             if todo:
-                with make_workers(min(workers or cores(), len(todo)), scheduler) as running:
+                with cluster or make_workers(min(workers or cores(), len(todo)), None) as running:
                     Dispatch(todo, running, manifest, result, retries=retries, progress=progress).run()
         except KeyboardInterrupt as interrupt:  # before the first task, or after the last
             result.stopped = name_of(interrupt)
