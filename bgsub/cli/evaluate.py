@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import bgsub
 from bgsub import evaluation, synthetic, video
@@ -99,6 +100,8 @@ def evaluate(
     """
     if Reporting.of().json and directories[-1].suffix == ".json" and not directories[-1].is_dir():
         raise ParameterError(f"--json prints and takes no file: bgsub evaluate ... --json > {directories[-1]}")
+    if sheet_file is None and click.get_current_context().get_parameter_source("worst") is ParameterSource.COMMANDLINE:
+        raise ParameterError("--worst needs --sheet")
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
     if results is None:

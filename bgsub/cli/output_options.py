@@ -16,7 +16,7 @@ from bgsub.cli.help import CLIPS, EVENTS, METHOD, NOTIFICATIONS, OUTPUT
 from bgsub.cli.method_options import given, model_option
 from bgsub.errors import ParameterError
 from bgsub.jobs.job import Job
-from bgsub.video.output_names import DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
+from bgsub.video.output_names import ANNOTATED, DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
 from bgsub.video.regions import Regions
 
 #: Settings by name of the preset; other options override them.
@@ -39,11 +39,15 @@ def reacts_to_motion(options: Mapping[str, Any]) -> bool:
     return any(options.get(name) for name in ("record", "on_event", "webhook", "snapshots"))
 
 
-def _check_motion(options: Mapping[str, Any]) -> None:
-    """Raise ParameterError for options of motion without an output that needs them."""
+def _check_needs(options: Mapping[str, Any]) -> None:
+    """Raise ParameterError for options of motion and objects without an output that needs them."""
     lists = options.get("list_motion", False)
     folders = {"snapshot": options.get("snapshots"), "clip": options["record"]}
     _check_commands(options.get("on_event", ()), [name for name, folder in folders.items() if folder is None])
+    views = {view.partition(".")[0] for view in options.get("views") or ()}
+    has_screen = not options.get("no_window", True) or options.get("serve") is not None
+    drawn = has_screen or bool(views & ({*ANNOTATED} if options.get("boxes") else {"boxes"}))
+    users = (options.get(name) for name in ("event_formats", "clip_boxes", "on_event", "webhook"))
     for names, is_allowed, needed in (
         (_RECORDING, options["record"], "--record"),
         (
@@ -51,10 +55,19 @@ def _check_motion(options: Mapping[str, Any]) -> None:
             lists or reacts_to_motion(options),
             "--record, --on-event, --webhook or --snapshots",
         ),
+        (("boxes",), drawn or not options.get("boxes"), "--save panel, overlay or contours"),
+        (_OBJECTS, drawn or any(users), "--event-formats, --boxes, --clip-boxes, --on-event or --webhook"),
     ):
         used = [name for name in names if options.get(name) not in (None, {}) and _is_typed(name)]
         if used and not is_allowed:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
+
+
+def check_output(output: Path | None, job: Job) -> None:
+    """Raise ParameterError for a folder in which a job that records clips writes nothing."""
+    is_folder = output is not None and str(output) != "-"
+    if is_folder and job.record is not None and not (job.save or job.event_formats) and _is_typed("output"):
+        raise ParameterError("--output needs --save or --event-formats, as --record has its own folder")
 
 
 def _is_typed(name: str) -> bool:
@@ -262,7 +275,7 @@ job_options = opt.combine(save_option, boxes_option, common_options)
 
 def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:
     """Return the job of the options; by default it writes masks, unless it has no output folder or records clips."""
-    _check_motion(options)
+    _check_needs(options)
     views = options.get("views")
     if views is None and output is not None and options["record"] is None:
         views = ["mask"]

@@ -211,8 +211,9 @@ def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) ->
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return the outputs of the sinks and the model, as far as they exist."""
-    return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
+    """Return the outputs of the sinks, the model and the folder of snapshots, as far as they exist."""
+    snapshots = [sink.snapshots for sink in sinks if isinstance(sink, NotificationSink) and sink.snapshots is not None]
+    return [path for path in (*outputs.all_targets(sinks, save_model), *snapshots) if path.exists()]
 
 
 def make_subtractor(

@@ -86,6 +86,7 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
         (("dataset/empty",), "no sequence in dataset/empty"),
         (("dataset", "--sheet", "gone/o.html"), "--sheet takes a file in a folder that exists, got 'gone/o.html'"),
         (("dataset", "--sheet", "dataset"), "--sheet takes a file, got the folder 'dataset'"),
+        (("dataset", "--worst", 3), "--worst needs --sheet"),
         (("dataset", "--sheet", "o.png"), "a sheet must end in .html, got 'o.png'"),
         (("dataset", "--against", "magic"), "--against takes mog2, knn"),
         (("dataset", "--results", "gone"), "folder gone does not exist"),

@@ -41,7 +41,7 @@ def all_outputs(cli, tmp_path, kind, views, *more):
     video, out = tmp_path / "video.avi", tmp_path / f"out-{kind}"
     write_video(video, secret_scene(kind))
     out.mkdir()
-    options = ("--save", ",".join(views), "--boxes", "--event-formats", "csv,jsonl,html")
+    options = ("--save", ",".join(views), "--event-formats", "csv,jsonl,html")
     options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")
     cli("run", video, "-o", out, *options, "--post-roll", 0, *QUICK, *more).clean()
     return content(out)
@@ -50,7 +50,8 @@ def all_outputs(cli, tmp_path, kind, views, *more):
 @pytest.mark.slow
 def test_outputs_do_not_depend_on_hidden_pixels(cli, tmp_path):
     views = [*(f"{view}{ending}" for view in VIEWS for ending in (".png", ".npz")), "background-image.png", "panel.mp4"]
-    noise, other = (all_outputs(cli, tmp_path, kind, views, "--privacy", HIDDEN) for kind in ("noise", "other"))
+    more = ("--boxes", "--privacy", HIDDEN)
+    noise, other = (all_outputs(cli, tmp_path, kind, views, *more) for kind in ("noise", "other"))
     assert len(noise) > 40 * len(VIEWS)
     assert {name.split("/")[0] for name in noise} >= {
         *("m.npz", "clips", "pictures", "background-image.png", "events.jsonl", "summary.html")

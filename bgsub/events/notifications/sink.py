@@ -179,7 +179,7 @@ class NotificationSink(Sink):
     source : str
         Name of the source.
     snapshots : Path, optional
-        Folder of the snapshots, created if missing; by default none are stored.
+        Folder of the snapshots, created if missing; by default none are stored. An attribute as well.
     clips : bool
         Whether a recorder writes clips.
 
@@ -205,7 +205,7 @@ class NotificationSink(Sink):
         snapshots: Path | None = None,
         clips: bool = False,
     ) -> None:
-        self._feed, self._source = feed, source
+        self._feed, self._source, self.snapshots = feed, source, snapshots
         self._names = None if snapshots is None else ClipNames(snapshots, f"{source}-snapshot", ".jpg")
         self.claims = [] if self._names is None else [self._names.claim]
         if snapshots is not None:
