@@ -219,9 +219,7 @@ def _job(source: str, folder: str, options: dict[str, Any]) -> Job:
     output = options["output"]
     inside = {name: options[name] and options[name] / folder for name in ("record", "snapshots")}
     views = () if output is None else options["views"]
-    job = out.make_job(source, output and output / folder, {**options, **inside, "views": views})
-    out.check_output(output, job)
-    return job
+    return out.make_job(source, output and output / folder, {**options, **inside, "views": views})
 
 
 def _check(cameras: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -63,13 +63,6 @@ def _check_needs(options: Mapping[str, Any]) -> None:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
 
 
-def check_output(output: Path | None, job: Job) -> None:
-    """Raise ParameterError for a folder in which a job that records clips writes nothing."""
-    is_folder = output is not None and str(output) != "-"
-    if is_folder and job.record is not None and not (job.save or job.event_formats) and _is_typed("output"):
-        raise ParameterError("--output needs --save or --event-formats, as --record has its own folder")
-
-
 def _is_typed(name: str) -> bool:
     """Return whether an option was typed or set by a variable; files and presets may be for other commands."""
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT_MAP

@@ -53,7 +53,6 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
-    out.check_output(output, job)
     run_job(job)
 
 

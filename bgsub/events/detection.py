@@ -80,7 +80,7 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     Raises
     ------
     ParameterError
-        If `min_area` is below 1.
+        If `separation` is no `Separation`, or `min_area` is below 1.
 
     Examples
     --------
@@ -92,6 +92,8 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     >>> objects.mask.shape[1:]  # of one mask for each object
     (48, 64)
     """
+    if not isinstance(separation, Separation):
+        raise ParameterError(f"separation must be a Separation as of process, got {type(separation).__name__}")
     if not (isinstance(min_area, Real) and min_area >= 1):
         raise ParameterError(f"min_area must be at least 1 pixel, got {min_area!r}")
     found = sorted(_parts(_foreground(separation.mask), min_area), key=lambda one: -one.area)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from threading import get_ident
 from typing import Any, TypeVar
@@ -309,9 +310,9 @@ class BackgroundSubtractor(OpenCVNames):
         Raises
         ------
         ParameterError
-            If `seconds` is infinite or NaN.
+            If `seconds` is not a finite number.
         """
-        if seconds is not None and not math.isfinite(seconds):
+        if seconds is not None and not (isinstance(seconds, Real) and math.isfinite(seconds)):
             raise ParameterError(f"the time of a frame must be a finite number of seconds, got {seconds!r}")
         self._next_time = seconds
 
@@ -343,7 +344,7 @@ class BackgroundSubtractor(OpenCVNames):
         Raises
         ------
         ParameterError
-            As `apply`; the model of the frames before is ready for use then.
+            As `apply`; the model of the frames before is ready for use then. If `frames` is no iterable, or a str.
 
         Examples
         --------
@@ -355,6 +356,8 @@ class BackgroundSubtractor(OpenCVNames):
         (True, 'tracking')
         >>> masks = [subtractor.apply(frame) for frame in frames]
         """
+        if isinstance(frames, str) or not isinstance(frames, Iterable):
+            raise ParameterError(f"frames must be an iterable of arrays, got {type(frames).__name__}")
         is_one = True  # scene
         try:
             for frame in islice(frames, LONGEST):

@@ -42,6 +42,8 @@ def test_no_objects_and_wrong_area():
     for wrong in (0, float("nan"), "5"):
         with pytest.raises(ParameterError, match=f"min_area must be at least 1 pixel, got {wrong!r}"):
             bgsub.find_objects(empty, wrong)
+    with pytest.raises(ParameterError, match="separation must be a Separation as of process, got ndarray"):
+        bgsub.find_objects(empty.mask)
 
 
 @pytest.mark.extras

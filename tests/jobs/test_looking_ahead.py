@@ -83,6 +83,9 @@ def test_rehearsal_starts_the_stream_once_more():
     with pytest.raises(ParameterError, match="shape"):
         broken.rehearse([*frames, frames[0][:5]])
     assert found(broken.apply(frames[0])) > 0.9
+    for wrong in ("video.mp4", 5):
+        with pytest.raises(ParameterError, match=f"frames must be an iterable of arrays, got {type(wrong).__name__}"):
+            make().rehearse(wrong)
 
 
 def test_another_light_or_scene_at_the_beginning_is_no_event():

@@ -62,3 +62,5 @@ def test_the_time_of_the_newest_frame_is_part_of_the_model(recording):
     assert not mask.any()
     with pytest.raises(bgsub.ParameterError, match="finite"):
         subtractor.set_time(np.nan)
+    with pytest.raises(bgsub.ParameterError, match="finite number of seconds, got 'a'"):
+        subtractor.set_time("a")
