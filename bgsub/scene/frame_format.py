@@ -255,7 +255,7 @@ def _warn_of_depth(largest: int) -> None:
     full = next((2**bits - 1 for bits in (10, 12, 14) if largest < 2**bits), None)
     if full is not None:
         logger.warning(
-            "16 bits per pixel, but the first frame reaches %d only: max_value is %d if it holds %d bits",
+            "16 bits per pixel, but the first frame reaches %d only: max_value (--max-value) is %d if it holds %d bits",
             largest, full, full.bit_length(),
         )  # fmt: skip
 

@@ -86,7 +86,7 @@ def test_background_is_clipped_to_the_type():
 @pytest.mark.parametrize(("largest", "max_value", "count"), [(4000, None, 1), (40000, None, 0), (4000, 4095, 0)])
 def test_warning_for_few_bits(largest, max_value, count, caplog):
     FrameFormat.of(np.full((4, 5), largest, np.uint16), max_value)
-    assert caplog.text.count("reaches 4000 only: max_value is 4095 if it holds 12 bits") == count
+    assert caplog.text.count("reaches 4000 only: max_value (--max-value) is 4095 if it holds 12 bits") == count
 
 
 def test_frames_unlike_the_first_are_refused():
