@@ -152,6 +152,8 @@ def frames_per_second(source: FrameSource) -> float:
     if fps is not None and 0 < fps < _TIME_BASE:
         return float(fps)
     if fps:
+        if source.restartable:
+            next(source.ahead(), None)  # without a readable frame, the error is enough
         logger.warning("%s has %g frames per second, taken for %g; set it with --fps", source.name, fps, default)
     else:
         logger.info("%s has no frame rate, %g frames per second are assumed; set it with --fps", source.name, default)

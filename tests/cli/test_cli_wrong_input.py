@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from av_files import cut_packets, film, write_av
 from cli_inputs import QUICK, make_scene
 from video_fakes import read_video, write_images, write_video
 
@@ -99,6 +100,13 @@ def test_truncated_file(cli, tmp_path, resume):
     assert cli("run", *words, "--resume").code == (1 if resume else 2)  # the run does not count as complete
     skipped = cli("run", *words, "--overwrite", "--on-error", "skip").ok()
     assert json.loads(skipped.out)["frames"] == count
+
+
+def test_unreadable_file_with_a_wrong_frame_rate_is_one_line(cli, here):
+    whole = write_av(here / "whole.mp4", film(5), [*range(5)], fps=12800, ticks=12800)
+    assert cli("run", whole, "-o", "whole").ok().err.count("has 12800 frames per second, taken for 25") == 1
+    noise = cut_packets(whole, here / "noise.mp4", set(range(5)))
+    cli("run", noise, "-o", "out").refused(f"no frame of video '{noise}' can be decoded")
 
 
 def test_image_of_another_size(cli, tmp_path, folder):
