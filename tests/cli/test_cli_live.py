@@ -220,7 +220,6 @@ def test_each_camera_has_a_folder_and_a_failed_one_is_reported(cli, tmp_path, en
         (["--serve", "x"], "--serve takes a port up to 65535, or host:port, got 'x'"),
         (["--serve", "0", "--token", "short"], "token must be at least 8 letters"),
         (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
-        (["-o", "out", "--record", "clips"], "--output needs --save or --event-formats"),
         (["--event-formats", "csv", "--serve", "0"], "--event-formats needs --output"),
         (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
         (["1", "-o", "out", "--save-model", "m.npz"], "a model file is for one camera, got several cameras"),

@@ -153,16 +153,15 @@ def test_wrong_options(cli, here, plain):
     (here / "file").touch()
     for words, message in (
         (("--pre-roll", "1"), "--pre-roll needs --record"),
-        (("--record", "c"), "--output needs --save or --event-formats"),
         (("--boxes", "--save", "mask"), "--boxes needs --save panel, overlay or contours"),
         (("--max-object-area", "20%", "--save", "panel"), "--max-object-area needs --event-formats, --boxes"),
         (("--record", "c", "--min-object-time", "1", "--save", "mask"), "--min-object-time needs --event-formats"),
-        (("--record", "c", "--resume", "--save", "mask"), "clips of motion cannot be resumed"),
+        (("--record", "c", "--resume"), "clips of motion cannot be resumed"),
         (("--record", "c", "--post-roll", "-1"), "Invalid value for '--post-roll'"),
         (("--record", "c", "--max-clip-length", "0"), "Invalid value for '--max-clip-length'"),
         (("--record", "c", "--motion-threshold", "2"), "--motion-threshold: takes a share from 0 to 1 or in percent"),
-        (("--record", "file/below", "--save", "mask"), "cannot write into folder 'file/below': "),
-        ((small, "--record", "c", "--save", "mask"), f"need frames of one size: video '{small}' has 64x48"),
+        (("--record", "file/below"), "cannot write into folder 'file/below': "),
+        ((small, "--record", "c"), f"files in a row need frames of one size: video '{small}' has 64x48"),
     ):
         cli("run", plain, *words, "-o", "out").refused(message)
     assert names(here) == ["file", "small.mp4"]
