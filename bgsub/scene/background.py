@@ -25,6 +25,7 @@ _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
 _EVERYTHING = np.empty(0, np.float32)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
+_RESTORED = 32  # steps after which the background behind objects is restored
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
 
@@ -134,9 +135,13 @@ class TrackedBackground:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
         return self.tracker.low_rank_
 
-    def learn(self, update: SubspaceUpdate, rate: float | None) -> None:
-        """Apply an update; `rate` replaces the forgetting factor if given."""
-        self._subspace.update(update, self._forgetting if rate is None else rate)
+    def learn(self, update: SubspaceUpdate, rate: float | None, age: np.ndarray | None = None) -> None:
+        """Apply an update; `rate` replaces the forgetting factor if given; `age`: see `StandingObjects.age`."""
+        subspace = self._subspace
+        subspace.has_unseen = age is not None
+        subspace.update(update, self._forgetting if rate is None else rate)
+        if age is not None and subspace.updates % _RESTORED == 0:
+            subspace.restore(np.repeat(age.reshape(-1) > _RESTORED, self.frames.channels).view(np.uint8))
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""

@@ -272,7 +272,7 @@ class SceneModel:
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
-            self.tracked.learn(compared.update, rate)
+            self.tracked.learn(compared.update, rate, self.objects.hidden_pixels())
         due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate, elapsed)
         if due is not None:
             self._release(pixels, due)

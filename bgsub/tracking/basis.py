@@ -213,6 +213,16 @@ class Basis:
         self.newest = -1
         return np.eye(self.k) + deferred.N.T @ change @ deferred.N  # U'U was the identity: no pass over the rest
 
+    def multiply(self, A: np.ndarray, where: np.ndarray) -> np.ndarray:
+        """Multiply the rows of U at `where`, (m,) uint8, whose e is 0, by A (k, k); return the new ``U'U``, (k, k)."""
+        places, block, N = np.flatnonzero(where), self.deferred.block, self.deferred.N
+        self._settle(int(places[0]) // block * block, min(-(-int(places[-1] + 1) // block) * block, self.m))
+        self.newest = -1
+        before = self.stack[: self.k, places]
+        after = (N @ A @ np.linalg.inv(N)).T.astype(np.float32) @ before
+        self.stack[: self.k, places] = after
+        return np.eye(self.k) + N.T @ (after @ after.T - before @ before.T).astype(np.float64) @ N
+
 
 def gram_of(rows: np.ndarray) -> np.ndarray:
     """Return the Gram matrix of rows, (k, m) float32, as (k, k) float64.  O(m k^2)."""

@@ -147,6 +147,8 @@ class Subspace:
         self._passes = 0
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
+        self.has_unseen = False  # whether some rows of U are never observed for a while
+        self._faded = np.eye(k)  # such a row u has become u B; u B times this is the row in the new coordinates
         self._subset = PixelSubset(index, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
 
@@ -223,6 +225,8 @@ class Subspace:
             self.basis.step(T)
         else:
             return False
+        if self.has_unseen:
+            self._fade(T, T[:, :k] + np.outer(T[:, k], influence.products[:k]))
         self.y = y
         self.step_length = 1.0 if influence.products[k] else 0.0
         self.objective = float(objective[0]), float(objective[1])
@@ -250,6 +254,8 @@ class Subspace:
         else:
             self._subset.step(T[:k], influence.fit, influence.weights)
             basis.step(T)
+            if self.has_unseen:
+                self._fade(T[:k], theta[:k, :k].T)
         self.y = theta[:k, :k].T @ y
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
@@ -264,6 +270,19 @@ class Subspace:
         if float(y @ y) > _IMPOSSIBLE * self.basis.m:  # that Gram matrix is inexact
             self._orthonormalise()
         self._passes += 1
+
+    def _fade(self, T: np.ndarray, turn: np.ndarray) -> None:
+        """Follow the rows of e = 0 in a step by T (k, k + 1), after which coefficients y are ``turn y``."""
+        self._faded = np.linalg.solve(T[:, : self.basis.k].T, self._faded @ turn.T)
+
+    def restore(self, where: np.ndarray) -> None:
+        """Undo what the steps since the last call did to entries that none of them has seen, (m,) uint8, not 0."""
+        # a step turns U towards e and normalises it, which shrinks the rows where e is 0, frame by frame
+        if where.any():
+            self._R = self._R[:0]
+            self._rotate(self.basis.multiply(self._faded, where))
+            self._passes += 1
+        self._faded = np.eye(self.basis.k)
 
     def _active(self) -> np.ndarray:
         """Return the rows in use: U', Q' and the row of the influence e."""
@@ -301,6 +320,7 @@ class Subspace:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
         self.y = L.T @ self.y
         self._C = L.T @ self._C @ L
+        self._faded = L.T @ self._faded @ np.linalg.inv(L.T)
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -311,6 +331,7 @@ class Subspace:
             "subset": self._subset.state(),
             "R": self._R.copy(),
             "C": self._C.copy(),
+            "faded": self._faded.copy(),
             "coefficients": self.y.copy(),
             "objective": np.array(self.objective, np.float64),
             "counters": np.array([self.updates, self.step_length, self.cold_scale, self._warmth]),
@@ -326,6 +347,7 @@ class Subspace:
             if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
                 raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
+        self._faded = array_of(state, "faded", (k, k), "float64", -LARGEST, LARGEST)
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after

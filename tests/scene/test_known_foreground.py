@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+import pytest
 
 from bgsub import BackgroundSubtractor
 
@@ -52,3 +53,19 @@ def test_an_object_before_black_is_absorbed():
     masks = [subtractor.apply(frame) for _ in range(75)]
     assert (masks[0][place] == 255).mean() > 0.9
     assert not masks[-1].any()
+
+
+@pytest.mark.slow
+def test_the_background_behind_an_object_that_stays_does_not_fade():
+    rng = np.random.default_rng(0)
+    wall = cv2.GaussianBlur(rng.integers(0, 255, (120, 160, 3)).astype(np.uint8), (0, 0), 3)
+    wall = cv2.normalize(wall, None, 5, 220, cv2.NORM_MINMAX)
+    parked, place = wall.copy(), np.s_[10:40, 10:30]
+    parked[place] = 30, 30, 200
+    noise = rng.normal(0, 1.5, (50, *wall.shape))
+    empty, full = (np.clip(picture + noise, 0, 255).astype(np.uint8) for picture in (wall, parked))
+    subtractor = BackgroundSubtractor(absorb_after=np.inf, threads=1)
+    for i in range(6000):
+        mask = subtractor.apply((empty if i < 100 else full)[i % 50])
+    assert (mask[place] == 255).mean() > 0.95
+    assert np.abs(subtractor.getBackgroundImage()[place].astype(float) - wall[place]).mean() < 4

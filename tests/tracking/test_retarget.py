@@ -81,3 +81,22 @@ def test_only_the_chosen_entries_change():
     tracker.subspace_.retarget(np.zeros(M, F), np.zeros(M, np.uint8))
     np.testing.assert_allclose(tracker.low_rank_, after, atol=1e-5)
     np.testing.assert_allclose(tracker.components_.T @ tracker.components_, U.T @ U, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank, monkeypatch):
+    tracker, x, rng = trained(rank)
+    subspace, unseen = tracker.subspace_, np.zeros(M, np.uint8)
+    unseen[100:160], subspace.has_unseen = 1, True
+    turns, fade = [], subspace._fade
+    monkeypatch.setattr(subspace, "_fade", lambda T, turn: (turns.append(turn), fade(T, turn)))
+    for _ in range(5):
+        update = subspace.separate((x + rng.normal(0, 0.1, M)).astype(F), 1 - unseen.astype(F))
+        before, y = tracker.components_[:, 100:160].T.copy(), update.fit.y
+        subspace.update(update, 0.1)
+        stepped = tracker.low_rank_.copy()
+        subspace.restore(unseen)
+        assert orthonormal(tracker)
+        np.testing.assert_allclose(tracker.low_rank_[100:160], before @ turns[-1].T @ turns[-1] @ y, atol=1e-5)
+        np.testing.assert_allclose(np.delete(tracker.low_rank_ - stepped, np.s_[100:160]), 0, atol=1e-6)
+    assert np.abs(stepped - tracker.low_rank_)[100:160].max() > 1e-6
