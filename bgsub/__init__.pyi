@@ -1,3 +1,11 @@
+from . import evaluation as evaluation
+from . import events as events
+from . import jobs as jobs
+from . import live as live
+from . import robust_pca as robust_pca
+from . import synthetic as synthetic
+from . import tracking as tracking
+from . import video as video
 from ._version import __version__ as __version__
 from .errors import BgsubError as BgsubError
 from .errors import BrokenSourceError as BrokenSourceError

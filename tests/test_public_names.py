@@ -64,6 +64,13 @@ def test_error_of_an_unknown_name_suggests_the_nearest(name):
     assert not hasattr(bgsub, "nothing_like_it")
 
 
+def test_every_package_with_public_names_is_found_without_an_import_of_its_own():
+    packages = {stub.parent.relative_to(ROOT).as_posix() for stub in (ROOT / "bgsub").rglob("__init__.pyi")}
+    packages -= {"bgsub", "bgsub/subtractor"}
+    program = f"import bgsub\nfor name in {sorted(packages)}:\n    eval(name.replace('/', '.')).__all__"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
 SIZE, LENGTH, RATE = (64, 48), 60, 25
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"

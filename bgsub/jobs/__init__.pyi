@@ -1,3 +1,5 @@
+from . import batch as batch
+from . import decomposition as decomposition
 from .controls import Controls as Controls
 from .job import Job as Job
 from .job import JobResult as JobResult

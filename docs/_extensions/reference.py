@@ -57,7 +57,8 @@ def names_of(package):
     """Return the public names of a package in the order in which they are described."""
     stub = Path(import_module(package).__file__).with_suffix(".pyi")
     imports = [line for line in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(line, ast.ImportFrom)]
-    names = [Name(package, one.asname, f"{package}.{line.module}") for line in imports for one in line.names]
+    of_files = [line for line in imports if line.module]  # packages have their own pages
+    names = [Name(package, one.asname, f"{package}.{line.module}") for line in of_files for one in line.names]
     public = [name for name in names if not name.last.startswith("_")]
     return sorted(public, key=lambda name: (KINDS.index(name.kind), name.last.lower()))
 
