@@ -205,10 +205,10 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     absorb_after: float = _parameter(
         60.0, "seconds until a standing object becomes background; inf for never", 0, may_be_infinite=True, live=True
     )
-    scale: float | Auto = _parameter(
+    scale: float | Literal["auto", "fast"] = _parameter(
         "auto",
-        "reduce the frame by this factor for processing, by default .67 at 320x240 and .25 at 1920x1080; the mask has "
-        "full size",
+        "reduce the frame by this factor for processing, by default .67 at 320x240 and .25 at 1920x1080, fast is "
+        "three quarters of that; the mask has full size",
         0.05,
         1,
     )

@@ -23,7 +23,7 @@ from bgsub.video.regions import Regions
 PRESETS: dict[str, dict[str, Any]] = {
     "sensitive": {"threshold": "0.04", "min_area": "0.0001", "motion_threshold": ["0.05%"], "min_event_length": "0.1"},
     "calm": {"min_area": "0.001", "motion_threshold": ["1%"], "min_event_length": "1", "min_object_time": "0.5"},
-    "fast": {"scale": "0.33", "stabilise": "false"},
+    "fast": {"scale": "fast", "stabilise": "false"},
 }
 
 _MOTION = {"min_event_length": "min_duration", "event_gap": "max_gap"}

@@ -211,6 +211,8 @@ def test_automatic_scale(size, scale):
     frames = FrameFormat((*size, 3), "uint8", 255.0)
     assert scale_of(frames, SubtractorParameters()) == pytest.approx(scale, abs=0.001)
     assert scale_of(frames, SubtractorParameters(scale=0.4)) == 0.4
+    fast = 0.75 * scale if scale < 1 else 1
+    assert scale_of(frames, SubtractorParameters(scale="fast")) == pytest.approx(fast, abs=0.001)
     reduced = Reduction(frames, scale).frames.shape
     assert all(abs(n - scale * m) <= 0.5 or n == 1 for n, m in zip(reduced, size, strict=False))
 
