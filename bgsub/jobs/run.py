@@ -37,7 +37,7 @@ from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipes import STANDARD, is_pipe
 
-_PRIVACY = "\n"  # separates the regions in the note of a model
+_SEPARATOR, _ROI = "\n", "--roi "  # between the regions in the note of a model; before those of interest
 
 Watch = Callable[[FrameSource], AbstractContextManager[Callback]]
 
@@ -83,7 +83,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     >>> result.summary.frames, [path.name for path in result.outputs]
     (60, ['mask.npz'])
     """
-    make_subtractor(job.parameters, job.model, privacy=job.privacy)  # to check the parameters before opening the source
+    make_subtractor(job.parameters, job.model, None, job.privacy, job.roi)  # check before the source is opened
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: use either record or resume")
     is_repeatable = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
@@ -93,7 +93,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     with _open(job) as source, Claims(job.output) as claims:
         if not source.live and 0 not in source.size:  # the first frame of a camera shows its size
             processed(source.size[::-1], regions, Regions.of(job.ignore))
-        subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
+        subtractor = make_subtractor(job.parameters, job.model, source, job.privacy, job.roi)
         if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey
             frames = FrameFormat(source.size[::-1], "uint8", 255.0)
             parameters = SubtractorParameters.of(subtractor.get_params())
@@ -221,27 +221,35 @@ def make_subtractor(
     model: Path | None = None,
     source: FrameSource | None = None,
     privacy: Sequence[str] = (),
+    roi: Sequence[str] | None = (),
 ) -> BackgroundSubtractor:
-    """Return the saved `model`, made with all `privacy` regions, or a new subtractor; or ParameterError."""
+    """Return the saved `model`, made with all `privacy` regions and this `roi` unless None, or a new subtractor.
+
+    ParameterError for wrong parameters and for a model made with other regions.
+    """
     if model is None:
         if source is not None and "fps" not in parameters:
             parameters = {"fps": frames_per_second(source), **parameters}
         subtractor = BackgroundSubtractor(**parameters)
-        subtractor.note = privacy_note(privacy)
+        subtractor.note = region_note(privacy, roi or ())
         return subtractor
     if parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
     subtractor = BackgroundSubtractor.load(model)
-    hidden = subtractor.note.split(_PRIVACY)
+    hidden = subtractor.note.split(_SEPARATOR)
     for region in map(absolute_region, privacy):
         if region not in hidden:
             raise ParameterError(f"the model {model} was made without the privacy region '{region}' and contains it")
+    made = sorted(line for line in hidden if line.startswith(_ROI))
+    if roi is not None and made != (now := sorted(_ROI + absolute_region(text) for text in roi)):
+        before, given = (" ".join(lines) or f"no {_ROI.strip()}" for lines in (made, now))
+        raise ParameterError(f"the model {model} was made with {before}, got {given}")
     return subtractor
 
 
-def privacy_note(regions: Iterable[str]) -> str:
-    """Return the note of a model about its privacy regions."""
-    return _PRIVACY.join(map(absolute_region, regions))
+def region_note(privacy: Iterable[str], roi: Iterable[str] = ()) -> str:
+    """Return the note of a model about its privacy regions and its regions of interest."""
+    return _SEPARATOR.join([*map(absolute_region, privacy), *(_ROI + absolute_region(text) for text in roi)])
 
 
 def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtractor | RegionSubtractor:
@@ -305,7 +313,7 @@ class RegionSubtractor:
         hidden = self._privacy.regions
         if hidden is not self._hidden:
             self._hidden, rate = hidden, 1
-            self._subtractor.note = privacy_note(self._privacy.texts)
+            self._subtractor.note = region_note(self._privacy.texts)
         return self._privacy.apply(np.asarray(image)), rate
 
     def _placed(self, part: np.ndarray) -> np.ndarray:

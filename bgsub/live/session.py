@@ -188,10 +188,12 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         camera = self._cameras[number]
         name, controls = _name(camera), self.controls[_name(camera)]
         # Check the parameters before the source is opened.
-        run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
+        run.make_subtractor(camera.parameters, camera.model, None, camera.privacy, None)
         with self._open(camera) as opened, Claims(camera.output) as claims:
             source = opened if opened.live or self._fast else PacedSource(opened)
-            subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
+            is_whole = self._regions is not None and self.server is not None and isinstance(source, PrivateSource)
+            roi = () if is_whole else camera.roi
+            subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy, roi)
             controls.follow(subtractor.get_params())
             regions = Regions.of(camera.roi)
             feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)

@@ -121,3 +121,17 @@ def test_model_made_without_the_region_is_refused(cli, here, magenta):
     answer.refused(f"the model open.npz was made without the privacy region '{door}'")
     cli(*words, "--model", "closed.npz", "--save-model", "next.npz", "--privacy", door).clean()
     cli(*words, "--model", "next.npz", "--privacy", door).clean()
+
+
+def test_model_made_with_other_regions_of_interest_is_refused(cli, here, magenta):
+    words = ("run", magenta, "-o", "out", "--overwrite")
+    cli(*words, "--save-model", "left.npz", "--roi", "0,0,16,48", *QUICK).clean()
+    cli(*words, "--save-model", "whole.npz", *QUICK).clean()
+    for model, other, found in (
+        ("left", ("--roi", "32,0,16,48"), "--roi 0,0,16,48, got --roi 32,0,16,48"),
+        ("left", (), "--roi 0,0,16,48, got no --roi"),
+        ("whole", ("--roi", "0,0,16,48"), "no --roi, got --roi 0,0,16,48"),
+    ):
+        cli(*words, "--model", f"{model}.npz", *other).refused(f"the model {model}.npz was made with {found}")
+    cli(*words, "--model", "left.npz", "--save-model", "next.npz", "--roi", "0,0,16,48").clean()
+    cli(*words, "--model", "next.npz", "--roi", "0,0,16,48").clean()
