@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, logger
 from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
@@ -51,27 +51,37 @@ def _meets(row: Row, part: Selection) -> bool:
 def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
     """Return the rows of all results in a place."""
     if place.is_file():
-        return _search_masks(place, place.name, regions, rules)
-    rows: list[Row] = []
+        return list(_search_masks(place, place.name, regions, rules))
     try:
         results = [result for result in find_results(place) if result.events is not None]
     except SourceError:
         results = []
         if not place.is_dir():
             raise
-    for result in results:
-        found = _search_objects(result, regions, rules)
-        rows += sorted(found, key=lambda row: (row["start_frame"], row["number"]))
     if results:
-        return rows
+        return _rows_of_each({result.name: _search_objects(result, regions, rules) for result in results})
     masks = [path for name in _NAMES for path in sorted(place.rglob(name)) if path.is_file() or _is_masks(path)]
     if not masks and _is_masks(place):
         masks = [place]
     if not masks:
         raise SourceError(f"no events.jsonl and no masks in '{place}' or below")
-    for path in masks:
-        name = path.name if path == place else path.relative_to(place).as_posix()
-        rows += _search_masks(path, name, regions, rules)
+    names = {path: path.name if path == place else path.relative_to(place).as_posix() for path in masks}
+    return _rows_of_each({name: _search_masks(path, name, regions, rules) for path, name in names.items()})
+
+
+def _rows_of_each(found: dict[str, Iterator[Row]]) -> list[Row]:
+    """Return the rows of all recordings that hold the regions; ParameterError if there is none."""
+    rows: list[Row] = []
+    wrong: dict[str, ParameterError] = {}
+    for name, some in found.items():
+        try:
+            rows += sorted(some, key=lambda row: (row["start_frame"], row["number"]))
+        except ParameterError as error:
+            wrong[name] = error
+    if len(wrong) == len(found):
+        raise next(iter(wrong.values()))
+    for name, reason in wrong.items():
+        logger.warning("%s is not searched: %s", name, reason)
     return rows
 
 
@@ -79,8 +89,8 @@ def _is_masks(folder: Path) -> bool:
     return any(path.suffix.lower() == ".png" for path in folder.iterdir())
 
 
-def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> list[Row]:
-    """Return the motion events of stored masks."""
+def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> Iterator[Row]:
+    """Yield the motion events of stored masks."""
     nothing = np.empty((0, 0), np.float32)
     with open_source(path) as source:
         linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
@@ -97,7 +107,7 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
             mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
             found.write(frame, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
         found.close()
-    return found.rows()
+    yield from found.rows()
 
 
 def _is_mask(image: np.ndarray) -> bool:

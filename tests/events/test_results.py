@@ -193,6 +193,16 @@ def test_regions_in_percent_need_the_frame_size_which_earlier_results_lack(tmp_p
         search_results(tmp_path, Regions(["0,0,1000000,1000000"]))
 
 
+def test_a_recording_that_is_smaller_than_a_region_is_left_out(tmp_path, caplog):
+    for name in ("large", "small"):
+        track(tmp_path / name, CROSSING)
+    path = tmp_path / "small/events.jsonl"
+    path.write_text(path.read_text().replace(f'"frame_size":[{SHAPE[1]},48]', '"frame_size":[20,48]'))
+    assert [row["source"] for row in search_results(tmp_path, Regions(["gate=40,0,10,48"]))] == ["large", "large"]
+    (warning,) = caplog.messages
+    assert warning.startswith("small is not searched: region 'gate' must hold pixels of the frame, which is 20x48")
+
+
 def test_an_object_that_returns_into_a_region_has_two_rows(tmp_path):
     there = [(30, 10, 8, 12)] * 20
     track(tmp_path, together(there + walk((30, 10), (2, 0), 20) + walk((68, 10), (-2, 0), 20) + there))
