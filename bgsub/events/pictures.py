@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,8 @@ class ObjectPictureSink(Sink):
 
     def abort(self) -> None:
         self._done = True
+        with suppress(OSError):  # it has pictures
+            self._partial.rmdir()
 
     def checkpoint(self) -> dict[str, Any]:
         self._sync()
@@ -83,6 +86,7 @@ class ObjectPictureSink(Sink):
             self._feed.resume(state["feed"])
             self._best = {int(key): (score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()}
             self._written = state["written"]
+            prepare_folder(self._partial)  # the interrupted run removes an empty one
 
     def _sync(self) -> None:
         paths, self._not_synced = self._not_synced, []

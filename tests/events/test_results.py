@@ -71,6 +71,11 @@ def test_old_pictures_are_removed_and_others_stay(tmp_path):
     assert sorted(path.name for path in objects.iterdir()) == ["000001.jpg", "000002.jpg", "mine.jpg"]
 
 
+def test_nothing_is_left_without_pictures(tmp_path):
+    ObjectPictureSink(tmp_path / "objects", EventFeed(ObjectLinker(RATE))).abort()
+    assert not any(tmp_path.iterdir())
+
+
 def clips_of(folder: Path, *rows, **more):
     folder.mkdir(parents=True)
     with (folder / "clips.csv").open("w", newline="") as file:
