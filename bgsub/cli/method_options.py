@@ -143,7 +143,7 @@ def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     return make({**given(options), **fps})
 
 
-model_option = file_option("--model", group=METHOD, help="Continue with a model that --save-model wrote.")
+model_option = file_option("--model", group=METHOD, help="Continue with a saved model.")
 save_model_option = file_option(
     "--save-model",
     group=METHOD,

@@ -114,12 +114,7 @@ snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a pic
 _of_notifications = partial(opt.option, group=NOTIFICATIONS, multiple=True)
 record_options = opt.combine(
     preset_option,
-    _folder(
-        "--record",
-        group=CLIPS,
-        help="Record a clip of each motion into this folder, listed in clips.csv. Other outputs are written only if "
-        "--save asks for them.",
-    ),
+    _folder("--record", group=CLIPS, help="Record a clip of each motion into this folder, listed in clips.csv."),
     opt.motion_threshold(
         group=CLIPS,
         help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%; with --roi, of a "
@@ -187,7 +182,8 @@ save_option = opt.option(
     multiple=True,
     callback=partial(opt.converted, _outputs),
     metavar="VIEW,...",
-    help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
+    help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask; none with "
+    "--record]",
 )
 
 boxes_option = opt.flag(

@@ -131,7 +131,8 @@ def run_job(job: Job, reporter: RunReporter | None = None) -> None:
     result = _reported(partial(jobs.run_job, job, watch=watch, controls=controls), reporter)
     from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it imports NumPy
 
-    can_repeat = not (result.live or job.record or is_pipe(job.source))
+    has_resume = "resume" in click.get_current_context().params
+    can_repeat = has_resume and not (result.live or job.record or is_pipe(job.source))
     advice = "; with --resume it starts again and writes checkpoints" if can_repeat else ""
     check_whole(result, ends=job.end is not None or job.duration is not None, advice=advice)
 

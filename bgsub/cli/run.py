@@ -21,14 +21,11 @@ _COMMON = (
 )
 
 
-def _options_of_one(options: opt.Decorator, place: str = "Folder for the results") -> opt.Decorator:
-    """Return a decorator that adds source, output, `options`, and the options for a single source."""
+def _options_of_one(output: opt.Decorator, options: opt.Decorator) -> opt.Decorator:
+    """Return a decorator that adds source, `output`, `options`, and the options for a single source."""
     return opt.combine(
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=opt.SOURCE),
-        opt.output_option(
-            callback=opt.check_no_file,
-            help=f"{place}; not needed for --record, --snapshots, --on-event and --webhook alone.",
-        ),
+        output,
         options,
         out.motion_options,
         out.max_events_option,
@@ -66,7 +63,14 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
         "bgsub run cam-*.mp4 --record clips --motion-threshold 0.01": "Clips of motion from the files of one camera",
     },
 )
-@_options_of_one(out.job_options, "Folder for the results, or - for standard output")
+@_options_of_one(
+    opt.output_option(
+        callback=opt.check_no_file,
+        help="Folder for the results, or - for standard output; not needed for --record, --snapshots, --on-event and "
+        "--webhook alone.",
+    ),
+    out.job_options,
+)
 def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
 
@@ -97,7 +101,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
         'bgsub track video.mp4 -o door --event-formats csv --roi "door=0,0,40%,100%"': "In one region, by name",
     },
 )
-@_options_of_one(out.common_options)
+@_options_of_one(opt.folder_option, out.common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
     """Track the objects in SOURCE and write events.csv, events.jsonl and summary.html.
 

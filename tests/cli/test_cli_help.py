@@ -1,5 +1,6 @@
 """The help of every command: options in groups, common ones first, and examples that work."""
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -78,6 +79,12 @@ def test_help_shows_the_common_options(shown, name):
     assert listed == {option.opts[0] for key, option in long_names(command).items() if key in command.common}
     number = sum(len(flags(rows)) for rows in sections(shown(name, "--help-all")).values())
     assert f"All {number} options: bgsub {name} --help-all\n" in text
+
+
+@COMMANDS
+def test_help_names_options_of_the_command_only(shown, name):
+    known = {flag for command in (program, program.commands[name]) for one in command.params for flag in one.opts}
+    assert set(re.findall(r"--[a-z][a-z0-9-]*", shown(name, "--help-all"))) <= known | {"--help", "--help-all"}
 
 
 @pytest.fixture

@@ -37,6 +37,11 @@ def test_signal_finishes_the_outputs(cli, tmp_path, video, signal_after, number)
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
+def test_scan_advises_no_option_that_it_lacks(cli, video, signal_after):
+    signal_after(7, signal.SIGINT)
+    assert cli("scan", video).err == f"bgsub: error: video '{video}': stopped after 7 frames\n"
+
+
 def test_ctrl_c_while_looking_ahead(cli, tmp_path, folder, monkeypatch):
     plain, seen = bgsub.BackgroundSubtractor.apply, []
 

@@ -115,7 +115,7 @@ ONE_VIEW = "standard output takes the frames of one view (--save), no event file
         (("live", "0", "1", "--no-window", "-o", "-"), "standard output takes one camera, got several"),
         (("batch", "-", "-o", "out"), "a batch takes files, got '-': bgsub run reads standard input"),
         (("decompose", "frames", "-o", "-"), "-o takes a folder here; bgsub run writes to standard output"),
-        (("track", "frames", "-o", "-"), ONE_VIEW),
+        (("track", "frames", "-o", "-"), "-o takes a folder here; bgsub run writes to standard output"),
         (("run", "frames", "-o", "-", "--record", "clips"), ONE_VIEW),
         (("run", "-", "-o", "out", "--resume"), "a run through a pipe cannot be resumed"),
     ],
