@@ -148,7 +148,7 @@ class Subspace:
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self.has_unseen = False  # whether some rows of U are never observed for a while
-        self._faded = np.eye(k)  # such a row u has become u B; u B times this is the row in the new coordinates
+        self._faded = np.eye(k)  # what they must be multiplied by, since `restore`
         self._subset = PixelSubset(index, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
 
@@ -277,7 +277,7 @@ class Subspace:
 
     def restore(self, where: np.ndarray) -> None:
         """Undo what the steps since the last call did to entries that none of them has seen, (m,) uint8, not 0."""
-        # a step turns U towards e and normalises it, which shrinks the rows where e is 0, frame by frame
+        # a step adds q to all rows of U, those where e is 0 as well, and these do not learn what makes up for it
         if where.any():
             self._R = self._R[:0]
             self._rotate(self.basis.multiply(self._faded, where))
