@@ -25,7 +25,7 @@ _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
 _EVERYTHING = np.empty(0, np.float32)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
-_RESTORED = 32  # steps after which the background behind objects is restored
+_RESTORED = 256  # steps after which the background behind objects is restored
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
 
