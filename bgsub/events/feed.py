@@ -196,7 +196,7 @@ class EventFeed:
         objects = linker.update(frame, separation) if self.follow else linker.skip(frame)
         begun, ended = self._whole_frame(frame.index, time, separation.event)
         covers = self.regions.covers(separation.mask)
-        motion = self._motion.update(frame.index, time, linker.clock, separation, covers)
+        motion = self._motion.update(frame.index, time, linker.clock, linker.state.interval, separation, covers)
         moment = (frame.index, time, linker.clock, linker.gap, linker.state.interval)
         started = [one for one in objects if one.id > known and one.frame == frame.index]
         finished = [*ended, *linker.take_finished()]

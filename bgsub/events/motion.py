@@ -117,9 +117,15 @@ class MotionEvents:
         return self.current if self.current is not None and self.current.id else None
 
     def update(
-        self, frame: int, time: float | None, clock: float, separation: Separation, covers: Mapping[str, Cover]
+        self,
+        frame: int,
+        time: float | None,
+        clock: float,
+        interval: float,
+        separation: Separation,
+        covers: Mapping[str, Cover],
     ) -> Motion:
-        """Process the next frame, at `clock` seconds; `covers` are those of the regions, or that of `FRAME`."""
+        """Process the next frame, at `clock` for `interval` seconds; `covers` of the regions, or of `FRAME`."""
         places = self.rules.moving(separation, covers)
         moving = bool(places)
         area = covers[FRAME].pixels if FRAME in covers else int(np.count_nonzero(separation.mask == FOREGROUND))
@@ -127,8 +133,9 @@ class MotionEvents:
         steady = moving and self.last == self.previous  # without a frame without motion between
         over = clock - self.last > max(self.rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE
         ended, begun = self.finish() if over else [], []
-        if not moving and self.lasting is None:
-            self.current = None
+        unseen = clock - self.previous > max(self.rules.max_gap, _UNSEEN, interval) + CLOSE
+        if self.lasting is None and (unseen or not moving):
+            self.current = None  # a gap in the stream is not motion
         if moving:
             if self.current is None:
                 self.current, self.since = Event(EventKind.MOTION, 0, frame, frame, time, time), clock

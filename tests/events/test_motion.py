@@ -54,6 +54,19 @@ def test_an_hour_without_frames_ends_an_event():
     assert found[-1].since == 3600.0
 
 
+@pytest.mark.parametrize(
+    ("times", "starts"),
+    [
+        ([0.0, 0.1, 3600.0, 3600.1, 3600.2, 3600.3], [[], [], [], [], [], [3600.0]]),
+        ([0.0, 10.0, 20.0, 30.0], [[], [0.0], [], [20.0]]),
+    ],
+)
+def test_a_gap_in_the_stream_is_not_motion(times, starts):
+    feed, shown = EventFeed(ObjectLinker(), MotionRules(), follow=False), separation_of([(0, 0, 50, 1)])
+    found = [feed.step(replace(frame_of(index), time=time), shown).motion for index, time in enumerate(times)]
+    assert [[event.start_time for event in motion.begun] for motion in found] == starts
+
+
 def test_start_and_end_of_an_event():
     feed = EventFeed(ObjectLinker(RATE), RULES)
     found = list(steps(feed, AREAS))
