@@ -19,6 +19,7 @@ from bgsub.video.sources.base import Frame
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer
+_LONGEST = 1.0  # seconds that a frame can stand for if those before stand for less: a longer gap may be a lost camera
 _EPSILON = 1e-6  # seconds: sums and differences of times
 
 
@@ -77,7 +78,8 @@ class RegionCounter:
             state.regions[name].share += cover.share
         state.frames += 1
         state.timed |= step.time is not None
-        state.waiting.append(FrameCount(step.frame, step.clock, step.gap, step.interval))
+        interval = step.gap if step.gap <= _LONGEST else step.interval
+        state.waiting.append(FrameCount(step.frame, step.clock, step.gap, interval))
         at = {waiting.frame: waiting for waiting in state.waiting}
         for one in step.objects:  # an object that is confirmed now also has sights in earlier frames
             if one.frame in at:  # else the regions were others then

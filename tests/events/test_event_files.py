@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -71,6 +72,17 @@ def test_regions_are_counted(tmp_path):
     assert right["occupied_seconds"] == f"{27 / RATE:.3f}"
     inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in BACK_AND_FORTH]
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
+
+
+@pytest.mark.parametrize(("gaps", "seconds"), [([0.02, 0.06], 4.0), ([0.1] * 50 + [600], 10.0)])
+def test_seconds_in_a_region_at_a_variable_frame_rate(tmp_path, gaps, seconds):
+    sink = EventSink(tmp_path, ["csv"], regions=ALL)
+    times = np.cumsum(np.resize(gaps, 100))
+    for (frame, separation), time in zip(pairs(together([(20, 10, 8, 12)] * 100)), times, strict=True):
+        sink.write(replace(frame, time=time), separation)
+    sink.close()
+    (row,) = table(tmp_path / "regions.csv")
+    assert float(row["occupied_seconds"]) == pytest.approx(seconds, abs=0.1)
 
 
 @pytest.mark.parametrize("frames", [[], [[]] * 3])
