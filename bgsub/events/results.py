@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import heapq
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +155,7 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
                 yield event
 
     def order(event: dict[str, Any]) -> tuple[Any, ...]:
-        return event["date"], event["source"], event["second"]
+        return _instant(event["date"]), event["source"], event["second"]
 
     with Claims() as claims:
         claims.take(path)
@@ -205,6 +207,14 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             "picture": link(base, inside(result.folder, one.picture)),
             "clip": "",
         }
+
+
+def _instant(date: str) -> float:
+    """Return a date with time in any time zone as seconds; -inf if there is none."""
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return -math.inf
 
 
 def _number(text: str) -> float:

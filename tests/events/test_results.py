@@ -108,6 +108,13 @@ def test_the_overview_has_clips_and_objects_of_all_results_by_time(tmp_path):
     assert events[5]["date"] == "2026-01-02T03:04:05"
 
 
+def test_the_overview_is_in_the_order_of_time_when_summer_time_ends(tmp_path):
+    dates = ["2026-10-25T02:45:00+02:00", "2026-10-25T02:15:00+01:00", "2026-10-25T02:30:00+01:00"]
+    clips_of(tmp_path / "c", *({"file": f"{n}.mp4", "began": date} for n, date in enumerate(["not a date", *dates])))
+    write_overview(tmp_path, tmp_path / "overview.html")
+    assert [one["date"] for one in page_data(tmp_path / "overview.html")[1]] == ["not a date", *dates]
+
+
 def test_names_cannot_leave_their_place_in_the_overview(tmp_path):
     evil = "<img src=x onerror=alert(1)>"
     clips_of(
