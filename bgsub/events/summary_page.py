@@ -107,7 +107,8 @@ class TimeAxis:
         if self.began is None:
             return clock_text(place, whole=True)
         date, first, last = (
-            self.began + timedelta(seconds=seconds - self.start) for seconds in (place, self.start, self.end)
+            (self.began + timedelta(seconds=seconds - self.start)).astimezone()  # summer time may have begun or ended
+            for seconds in (place, self.start, self.end)
         )
         return f"{date:%H:%M:%S}" if first.date() == last.date() else f"{date:%m-%d %H:%M:%S}"
 

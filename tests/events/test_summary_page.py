@@ -188,6 +188,18 @@ def test_names_of_times(tmp_path):
     assert any(page.cards[1][2].startswith(label) for label in labels)
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be set")
+def test_times_after_the_end_of_summer_time(monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        clock = TimeAxis(RunFacts(end=14400.0, began="2026-10-25T01:30:00+02:00"))
+        assert [clock.at(3600.0 * hours) for hours in (0, 1, 2, 4)] == ["01:30:00", "02:30:00", "02:30:00", "04:30:00"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_problems(tmp_path):
     stream = list(pairs([[]] * 60, RATE, {20: "covered", 21: "covered", 40: "covered"}))
     problems = made(tmp_path / "page.html", [pair for pair in stream if pair[0].index % 10 != 3]).texts("li")
