@@ -19,7 +19,8 @@ FRAME = ""
 
 # Times this close, in seconds, are equal: most are rounded multiples of the time between two frames.
 CLOSE = 1e-6
-# Motion in consecutive frames is one event even if `max_gap` is shorter, up to so many seconds without frames.
+# Motion in consecutive frames is one event even if `max_gap` is shorter, up to so many seconds without frames, or for
+# twice the usual time between two frames.
 _UNSEEN = 1.0
 
 
@@ -131,9 +132,10 @@ class MotionEvents:
         area = covers[FRAME].pixels if FRAME in covers else int(np.count_nonzero(separation.mask == FOREGROUND))
         share = max(covers[name].share for name in places or covers)
         steady = moving and self.last == self.previous  # without a frame without motion between
-        over = clock - self.last > max(self.rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE
+        longest = max(_UNSEEN, 2 * interval)  # frames may be rare and uneven
+        over = clock - self.last > max(self.rules.max_gap, longest if steady else 0.0) + CLOSE
         ended, begun = self.finish() if over else [], []
-        unseen = clock - self.previous > max(self.rules.max_gap, _UNSEEN, interval) + CLOSE
+        unseen = clock - self.previous > max(self.rules.max_gap, longest) + CLOSE
         if self.lasting is None and (unseen or not moving):
             self.current = None  # a gap in the stream is not motion
         if moving:
