@@ -20,14 +20,14 @@ RATE, SECONDS, SAMPLES = 25, 4, 48_000
 FLASH = 2.4  # seconds
 
 
-def write_flash(path, codec="aac", delay=0.0):
+def write_flash(path, codec="aac", delay=0.0, encoder="mpeg4"):
     """Write a dark video with one white frame and 40 ms of noise at its time; the file starts at `delay` seconds."""
     noise = np.random.default_rng(0).uniform(-0.9, 0.9, SAMPLES // RATE)
     sound = np.zeros((1, SECONDS * SAMPLES), np.int16)
     begin = round(FLASH * SAMPLES)
     sound[0, begin : begin + len(noise)] = 32767 * noise
     with av.open(str(path), "w") as container:
-        video = container.add_stream("mpeg4", rate=RATE)
+        video = container.add_stream(encoder, rate=RATE, options={"g": "12", "bf": "0"})
         audio = container.add_stream(codec, rate=SAMPLES, layout="mono")
         video.width, video.height, video.pix_fmt = 48, 32, "yuv420p"
         for index in range(SECONDS * RATE):
@@ -106,6 +106,22 @@ def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay, target, ex
         assert end - begin == pytest.approx(0.04, abs=0.01)
         assert heard == pytest.approx(min(last, SECONDS) - first, abs=0.08)
         assert seen <= last - first
+
+
+def test_flash_and_beep_stay_together_after_a_start_within_a_group_of_pictures(tmp_path):
+    whole, source = write_flash(tmp_path / "whole.ts", encoder="libx264"), tmp_path / "in.ts"
+    with av.open(str(whole)) as file, av.open(str(source), "w") as cut:
+        streams = {stream: cut.add_stream_from_template(stream) for stream in file.streams}
+        begin = file.start_time / av.time_base + 1.1
+        for packet in file.demux():
+            if packet.dts is not None and packet.pts * packet.time_base >= begin:
+                packet.stream = streams[packet.stream]
+                cut.mux(packet)
+    sink = VideoSink(tmp_path / "foreground.mkv", "foreground", RATE, audio_from=source)
+    take(source, sink)
+    flash, _seen = look(sink.path)
+    assert 0.5 < flash < FLASH - 1.2
+    assert listen(sink.path)[1] == pytest.approx(flash, abs=0.02)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import logger
+from bgsub.errors import SourceError, logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
+from bgsub.video.sources.video_file import VideoFileSource
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
@@ -65,10 +67,9 @@ class AudioTrack:
         name = stream.codec_context.codec.canonical_name
         if name not in _COPIED.get(format, target.supported_codecs):
             raise LookupError(f"the file cannot hold {name}, .mkv holds most codecs")
-        video = self._input.streams.best("video")
         start = Fraction(begin)
-        if video is not None and video.start_time is not None:
-            start += video.start_time * video.time_base
+        with suppress(SourceError):  # of a file without pictures
+            start += VideoFileSource(self._name).files[0].stamp
         if start > 1:
             self._input.seek(math.floor((start - 1) * av.time_base))
         return self._copy(stream, target.add_stream_from_template(stream), start)
