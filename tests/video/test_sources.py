@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from pathlib import Path
 from unittest import mock
@@ -47,6 +48,18 @@ def test_depth_and_channels_of_images_are_kept(tmp_path):
     for image, expected in zip(images, [deep, colour, colour, bilevel], strict=True):
         assert image.dtype == expected.dtype
         np.testing.assert_array_equal(image, expected)
+
+
+def test_jpegs_are_rotated_as_their_exif_data_says(tmp_path, frames):
+    cv2.imwrite(str(tmp_path / "plain.jpg"), frames[0])
+    data = (tmp_path / "plain.jpg").read_bytes()
+    orientation = b"Exif\0\0MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 0)
+    segment = b"\xff\xe1" + struct.pack(">H", 2 + len(orientation)) + orientation
+    (tmp_path / "turned.jpg").write_bytes(data[:2] + segment + data[2:])
+    with open_source(tmp_path / "turned.jpg") as source:
+        assert source.size == frames[0].shape[:2]
+        upright = np.rot90(read_image(tmp_path / "plain.jpg"), -1)
+        np.testing.assert_array_equal(next(iter(source)).image, upright)
 
 
 @pytest.mark.parametrize("announced", ["pixels", "chunk"])

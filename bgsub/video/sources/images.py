@@ -29,6 +29,7 @@ IMAGE_SUFFIXES = frozenset(
 _PRINTF = re.compile(r"%(0?)(\d*)d")
 _GLOB = re.compile(r"[*?\[]")
 
+_JPEG = b"\xff\xd8"
 _LARGE = 1 << 24  # bytes; a check of the memory takes as long as reading a small image
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -110,9 +111,11 @@ def read_image(path: Path) -> np.ndarray:
     if not is_possible(content):
         raise SourceError(f"image '{path}' cannot be decoded")
     data = np.frombuffer(content, np.uint8)
+    # With IMREAD_UNCHANGED, OpenCV ignores the rotation in the EXIF data of a JPEG.
+    flags = cv2.IMREAD_ANYCOLOR if content.startswith(_JPEG) else cv2.IMREAD_UNCHANGED
     try:
         with quiet():
-            image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+            image = cv2.imdecode(data, flags) if data.size else None
     except cv2.error as error:
         if "CV_IO_MAX_IMAGE_PIXELS" in str(error):
             raise SourceError(f"image '{path}' has more pixels than OpenCV reads, see CV_IO_MAX_IMAGE_PIXELS") from None
@@ -125,7 +128,7 @@ def read_image(path: Path) -> np.ndarray:
 
 
 class ImageSequenceSource(FrameSource):
-    """Image files as frames, with the depth and channels of the files.
+    """Image files as frames, with the depth and channels of the files; JPEG files are rotated as their EXIF data says.
 
     Parameters
     ----------
