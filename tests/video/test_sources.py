@@ -315,6 +315,25 @@ def test_a_file_that_cannot_be_opened_can_be_skipped(paths, tmp_path, caplog):
         open_source([broken, broken], on_error="skip")
 
 
+def test_a_file_without_readable_frames_can_be_skipped(tmp_path, caplog):
+    whole = write_av(tmp_path / "a.mp4", film(20))
+    broken = cut_packets(write_av(tmp_path / "b.mp4", film(5), g="1"), tmp_path / "c.mp4", set(range(5)))
+    with open_source([whole, broken, whole], on_error="skip") as source:
+        assert [(frame.index, frame.time) for frame in source][20] == (20, pytest.approx(0.8))
+    assert caplog.messages == [f"no frame of video '{broken}' can be decoded; skipped"]
+    for files, on_error in (([whole, broken], "stop"), ([broken, broken], "skip")):
+        with pytest.raises(SourceError, match="no frame of"):
+            read_frames(files, on_error=on_error)
+
+
+def test_skipped_frames_are_counted_before_the_end_of_their_file(tmp_path):
+    whole = write_av(tmp_path / "a.mp4", film(20), g="1")
+    damaged = cut_packets(whole, tmp_path / "b.mp4", {4})
+    with open_source([whole, damaged], on_error="skip", end=30) as source:
+        assert len(list(source)) == 29
+        assert source.skipped == 1
+
+
 def test_only_files_with_the_same_encoding_can_be_copied(tmp_path, caplog):
     one, same = (write_av(tmp_path / name, film(20), sound=True) for name in ("a.mp4", "b.mp4"))
     silent = write_av(tmp_path / "c.mp4", film(20))

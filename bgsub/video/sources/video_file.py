@@ -266,12 +266,21 @@ class FileSeries(FrameSource):
         index, time = 0, 0.0  # of the next file's first frame
         del self.files[1:]
         for number, member in enumerate(self._members):
-            with self._open_file(member.path) as file:
-                begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
-                if number:
-                    self.files += [part._replace(begin=time) for part in file.files]
-                for frame in file:
-                    at = None if frame.time is None else begin[1] + frame.time
-                    index, time = begin[0] + frame.index + 1, time if at is None else at + interval
-                    yield replace(frame, index=index - 1, name=number_name(index - 1), time=at)
-                self.skipped += file.skipped
+            skipped = self.skipped
+            try:
+                with self._open_file(member.path) as file:
+                    begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
+                    if number:
+                        self.files += [part._replace(begin=time) for part in file.files]
+                    for frame in file:
+                        self.skipped = skipped + file.skipped
+                        at = None if frame.time is None else begin[1] + frame.time
+                        index, time = begin[0] + frame.index + 1, time if at is None else at + interval
+                        yield replace(frame, index=index - 1, name=number_name(index - 1), time=at)
+                    self.skipped = skipped + file.skipped
+            except SourceError as error:
+                if self.on_error == "stop":
+                    raise
+                logger.warning("%s; skipped", error)
+        if not index:
+            raise SourceError(f"no frame of {self.name} can be decoded")
