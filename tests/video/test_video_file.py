@@ -141,6 +141,19 @@ def test_a_recording_that_begins_within_a_group_of_pictures(tmp_path, caplog):
     assert caplog.messages == []
 
 
+def test_empty_packets_repeat_a_frame(tmp_path):
+    def emptied(number, packet):
+        if number not in {5, 6, 17}:
+            return packet
+        empty = av.Packet(b"")
+        empty.pts, empty.dts, empty.time_base = packet.pts, packet.dts, packet.time_base
+        return empty
+
+    whole = write_av(tmp_path / "whole.mkv", film(30), codec="mpeg4")
+    frames = read_frames(copy_packets(whole, tmp_path / "clip.nut", emptied))  # Matroska leaves them out
+    assert [frame.time for frame in frames] == [n / 25 for n in range(30) if n not in {5, 6, 17}]
+
+
 def test_a_whole_file_and_one_without_readable_frames(tmp_path, caplog):
     assert len(read_frames(write_av(tmp_path / "clip.mp4", film(40)))) == 40
     assert len(read_frames(write_av(tmp_path / "vfr.mp4", film(len(STAMPS)), STAMPS))) == len(STAMPS)
