@@ -124,6 +124,16 @@ def test_flash_and_beep_stay_together_after_a_start_within_a_group_of_pictures(t
     assert listen(sink.path)[1] == pytest.approx(flash, abs=0.02)
 
 
+def test_the_sound_goes_on_where_the_clock_starts_over(tmp_path):
+    source = write_flash(tmp_path / "in.ts")
+    source.write_bytes(2 * source.read_bytes())
+    sink = VideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=source)
+    take(source, sink, 0, 2 * SECONDS)
+    assert look(sink.path)[1] == pytest.approx(2 * SECONDS - 1 / RATE, abs=0.002)
+    _name, begin, end, _last = listen(sink.path)
+    assert (begin, end) == pytest.approx((FLASH, SECONDS + FLASH + 0.04), abs=0.06)
+
+
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_metadata_that_are_not_utf8_do_not_matter(tmp_path, suffix):
     plain, source = write_flash(tmp_path / f"plain.{suffix}"), tmp_path / f"in.{suffix}"

@@ -46,6 +46,14 @@ def test_times_without_time_stamps(tmp_path, codec):
     assert [frame.index for frame in read_frames(tmp_path / "clip.avi", start=55)] == [55, 56, 57, 58, 59]
 
 
+def test_times_go_on_where_the_clock_starts_over(tmp_path):
+    part = write_av(tmp_path / "part.ts", film(50))
+    (tmp_path / "clip.ts").write_bytes(2 * part.read_bytes())
+    frames = read_frames(tmp_path / "clip.ts")
+    assert [frame.time for frame in frames] == pytest.approx(np.arange(100) / 25)
+    assert [frame.index for frame in read_frames(tmp_path / "clip.ts", start="3.8s")] == list(range(95, 100))
+
+
 def test_a_lost_first_frame_does_not_shift_the_times(tmp_path):
     frames = read_frames(damage(tmp_path, {0, 1}, 10), on_error="skip")
     assert [(frame.index, frame.time) for frame in frames] == [(index, index / 25) for index in range(2, 10)]

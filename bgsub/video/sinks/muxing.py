@@ -13,6 +13,7 @@ from bgsub.errors import SourceError, logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
+from bgsub.video.sources.av_container import RESTART
 from bgsub.video.sources.video_file import VideoFileSource
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
@@ -75,8 +76,15 @@ class AudioTrack:
         return self._copy(stream, target.add_stream_from_template(stream), start)
 
     def _copy(self, stream: Any, output: Any, start: Fraction) -> Iterator[Any]:
+        end: Fraction | None = None
         for packet in self._input.demux(stream):
-            if packet.pts is None or packet.pts * packet.time_base < start - _TOLERANCE:
+            if packet.pts is None:
+                continue
+            at = packet.pts * packet.time_base
+            if end is not None and at < end - RESTART:
+                start += at - end  # the clock starts over
+            end = at + (packet.duration or 0) * packet.time_base
+            if at < start - _TOLERANCE:
                 continue
             shift = round(start / packet.time_base)
             packet.pts = max(packet.pts - shift, 0)

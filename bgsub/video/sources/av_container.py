@@ -45,6 +45,11 @@ _PER_PIXEL = 16  # bytes of a decoded frame at most
 # lost.
 _ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffyuv", "mjpeg", "prores"})
 
+#: Seconds by which times go back at least where the clock of a file starts over.
+RESTART = 1.0
+
+Decoded = tuple[int, float | None, Any]  # index, time in seconds and frame of PyAV
+
 # Counter-clockwise quarter turns, as PyAV counts degrees, to OpenCV's names.
 _TURNS = {1: cv2.ROTATE_90_COUNTERCLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_CLOCKWISE}
 
@@ -208,7 +213,16 @@ class DecodedSource(FrameSource):
     def _frames(self) -> Iterator[Frame]:
         return self._part(Part())
 
-    def _converted(self, decoded: Iterable[tuple[int, float | None, Any]]) -> Iterator[Frame]:
+    def _going_on(self, decoded: Iterable[Decoded]) -> Iterator[Decoded]:
+        """Yield the frames with times that go on where the clock starts over, as in joined MPEG transport streams."""
+        shift = last = 0.0
+        for index, at, frame in decoded:
+            if at is not None and at + shift < last - RESTART:
+                shift = last + float(1 / self.fps if self.fps else 0) - at
+            last = last if at is None else at + shift
+            yield index, None if at is None else last, frame
+
+    def _converted(self, decoded: Iterable[Decoded]) -> Iterator[Frame]:
         """Yield the frames of index, time in seconds and decoded frame of each."""
         convert = Converter()
         for index, at, frame in decoded:

@@ -122,7 +122,7 @@ class PipeSource(DecodedSource):
         return f"{self.name} is not a video that can be read from front to back (of MP4, one whose index is in front)"
 
     def _part(self, part: Part) -> Iterator[Frame]:
-        return self._converted(part.select(self._decoded))
+        return self._converted(part.select(self._going_on(self._decoded)))
 
     def _good_frames(self) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""

@@ -111,7 +111,7 @@ class VideoFileSource(av_container.DecodedSource):
                 return
 
     def _part(self, part: Part) -> Iterator[Frame]:
-        return self._converted(part.select(self._decoded(self._shortcut(part))))
+        return self._converted(part.select(self._going_on(self._decoded(self._shortcut(part)))))
 
     def _decoded(self, shortcut: av_container.Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""
