@@ -99,7 +99,7 @@ class Container(AbstractContextManager["Container"]):
         return self.container.duration / 1e6 if self.container.duration else None
 
     def packets(self) -> Iterator[Any]:
-        """Yield the packets with data, then an empty one; end early where the file is broken. SourceError if closed."""
+        """Yield the packets, then an empty one; end early where the file is broken. SourceError once it is closed."""
         packets = self.container.demux(self.stream)
         while True:
             with self._use():
@@ -112,8 +112,8 @@ class Container(AbstractContextManager["Container"]):
                 return
             if packet.size:
                 self.broken = packet.is_corrupt
-            elif packet.dts is not None:  # such as Theora's for a repeated frame; decoders take it for the end
-                continue
+            elif packet.dts is not None and not self.one_frame_per_packet:
+                continue  # such as Theora's for a repeated frame; decoders take it for the end
             yield packet
 
     def frames(self) -> Iterator[Any]:
