@@ -231,7 +231,8 @@ class BackgroundSubtractor(OpenCVNames):
         Parameters
         ----------
         image : ndarray or cv2.UMat, (h, w) or (h, w, c), uint8, uint16 or floating
-            The frame; all frames of a stream have one shape and type, unless `on_change` allows changes.
+            The frame; all frames of a stream have one shape and type, unless `on_change` allows changes. Of four
+            channels the last, alpha, is ignored.
         fgmask : ndarray or cv2.UMat, (h, w), uint8, optional
             Receives the mask, and is returned.
         learningRate : float, default -1
