@@ -90,7 +90,7 @@ class _KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None if there is none that can be read."""
-        # as Numba's method without `target_context.refresh`, which imports for .4 s what only compiling needs
+        # as Numba's method without `target_context.refresh`, which imports for .3 s what only compiling needs
         try:
             if self._allocates:
                 rtsys.initialize(target_context)

@@ -22,7 +22,7 @@ from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
-_EVERYTHING = np.empty(0, np.float32)
+_EVERYTHING, _NONE = np.empty(0, np.float32), np.empty(0, bool)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
@@ -140,8 +140,9 @@ class TrackedBackground:
         subspace = self._subspace
         subspace.has_unseen = age is not None
         subspace.update(update, self._forgetting if rate is None else rate)
-        if age is not None and subspace.updates % _RESTORED == 0:
-            subspace.restore(np.repeat(age.reshape(-1) > _RESTORED, self.frames.channels).view(np.uint8))
+        if subspace.updates % _RESTORED == 0:
+            unseen = _NONE if age is None else np.repeat(age.reshape(-1) > _RESTORED, self.frames.channels)
+            subspace.restore(unseen.view(np.uint8))
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""

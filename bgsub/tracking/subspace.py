@@ -25,7 +25,7 @@ from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, mak
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
 _HYGIENE = 500  # updates between two orthonormalisations
-_NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
+_NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
 _FAINT = 0.01  # of full scale
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
