@@ -16,6 +16,7 @@ from bgsub._version import __version__
 from bgsub.errors import BgsubError, OutputError, SourceError
 from bgsub.jobs.job import Statistics
 from bgsub.numerics.state import State
+from bgsub.numerics.threads import overwriting
 from bgsub.storage import array_file
 from bgsub.storage.durable_io import make_folder, os_errors_as, partial_name, sync_folder, unlink
 from bgsub.video.sinks.base import Sink
@@ -99,6 +100,7 @@ class Checkpoints:
         self._rest: _Rest | None = None
         self._skipped = deque([(start.frames, start.skipped)])  # frames, and how many had been skipped by then
         self._time, self._taking, self._storing = time.monotonic(), 0.0, 0.0
+        self._old: State = {}  # stored, for the next copy
 
     def begin(self) -> None:
         """Write the start, before the first frame of a new run; OutputError if that fails."""
@@ -170,7 +172,9 @@ class Checkpoints:
     def take(self, subtractor: Any) -> Snapshot:
         """Return the state of the subtractor, which no other thread may change meanwhile."""
         self._time = time.monotonic()
-        snapshot: Snapshot = subtractor.snapshot()
+        old, self._old = self._old, {}
+        with overwriting(old):
+            snapshot: Snapshot = subtractor.snapshot()
         self._taking = time.monotonic() - self._time
         return snapshot
 
@@ -187,6 +191,7 @@ class Checkpoints:
             self._skipped.popleft()
         now = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
         replace(now, sinks=states, progress=progress, model=model).write(self.path)
+        self._old = model[1]
         self._storing = time.monotonic() - begin
 
 

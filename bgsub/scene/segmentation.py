@@ -13,6 +13,7 @@ the side of the shadows is our own.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ _FIRST = 0.1  # upper limit of the initial scale
 
 _SAMPLES = 16  # per pixel
 _EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
+_AT_ONCE = 4096  # pixels, so that they stay in the cache
 _SETTLED = 512  # learned frames before the larger interval
 _LONGEST = 0.08, 0.32  # seconds between two samples of a pixel, at low frame rates
 _PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
@@ -146,9 +148,13 @@ class SampleMemory:
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
-        used = self.samples.reshape(len(self.samples), -1).view(np.uint64).any(axis=1)
-        numbers = np.array([float(self._frame)])
-        return {"share": copied(self.share), "samples": self.samples[used], "used": np.packbits(used), "frame": numbers}
+        used = np.empty(len(self.samples), bool)
+        lines = self.samples.reshape(len(used), -1).view(np.uint64).T
+        for first in range(0, len(used), _AT_ONCE):  # several times as fast as `any`
+            part = np.s_[first : first + _AT_ONCE]
+            used[part] = reduce(np.bitwise_or, lines[:, part]) != 0
+        samples, numbers = self.samples.take(np.flatnonzero(used), axis=0), np.array([float(self._frame)])
+        return {"share": copied(self.share), "samples": samples, "used": np.packbits(used), "frame": numbers}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""

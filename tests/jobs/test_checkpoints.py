@@ -136,6 +136,19 @@ def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, m
     assert saved_frames(path.parent.parent) == 0
 
 
+def test_snapshots_overwrite_stored_ones_only(path, frames):
+    subtractor, made = bgsub.BackgroundSubtractor(), checkpoints(path)
+    subtractor.apply(frames[0])
+    stored, waiting = made.take(subtractor), made.take(subtractor)
+    made.store(stored, SimpleNamespace(index=0), 1, [])
+    newest = made.take(subtractor)
+    buffers = [model[1]["background"] for model in (stored, waiting, newest)]
+    assert [np.shares_memory(buffers[2], buffer) for buffer in buffers] == [True, False, True]
+    np.testing.assert_array_equal(buffers[2], buffers[1])
+    made.store(waiting, SimpleNamespace(index=0), 1, [])
+    np.testing.assert_array_equal(Checkpoint.read(path).model[1]["background"], buffers[1])
+
+
 def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth):
     folder = write_images(tmp_path / "frames", frames)
     for number in (2, 7, 9):

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import compilation, threads
-from bgsub.numerics.threads import blas_lock, copied, in_bands, one_blas_thread
+from bgsub.numerics.threads import blas_lock, copied, in_bands, one_blas_thread, overwriting
 
 CORES = 4
 needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
@@ -247,3 +247,14 @@ def test_copied_returns_a_contiguous_copy(shape):
     np.testing.assert_array_equal(copy, part)
     assert copy.flags.c_contiguous
     assert not np.shares_memory(copy, part)
+
+
+def test_copies_overwrite_fitting_arrays_of_an_old_state_once():
+    image = np.arange(12.0).reshape(3, 4)
+    old = {"part": {"alike": np.zeros((3, 4))}, "other": np.zeros((3, 4), np.float32)}
+    with overwriting(old):
+        copies = copied(image), copied(image)
+    np.testing.assert_array_equal(copies, (image, image))
+    assert copies[0] is old["part"]["alike"]
+    assert not np.shares_memory(copies[1], old["other"])
+    assert not any(np.shares_memory(copied(image), copy) for copy in copies)
