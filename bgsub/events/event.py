@@ -90,6 +90,8 @@ class Event:
         Track: mean position of the pixels.
     areas : list of int
         Track: number of pixels.
+    times : list of float or None
+        Track: seconds, if known.
     frame_size : (int, int)
         Width and height of the frame of an object; (0, 0) otherwise.
     regions : list of str
@@ -122,6 +124,7 @@ class Event:
     boxes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     centroids: list[tuple[float, float]] = field(default_factory=list)
     areas: list[int] = field(default_factory=list)
+    times: list[float | None] = field(default_factory=list)
     frame_size: tuple[int, int] = (0, 0)
     regions: list[str] = field(default_factory=list)
     clip: str | None = None

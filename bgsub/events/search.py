@@ -125,9 +125,7 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
         if not len(one.boxes):
             continue
         shares = np.array([region.shares(one.boxes) for region in searched(one.frame_size)])
-        times = one.frames.astype(float)
-        if one.start is not None and one.end is not None:
-            times = np.interp(times, [one.start_frame, max(one.end_frame, one.start_frame + 1)], [one.start, one.end])
+        times = one.times
         usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         for part in _stays(np.flatnonzero((shares > 0).any(axis=0)), times, max(rules.max_gap, 2 * usual)):
             best = shares[:, part].max(axis=0)

@@ -76,6 +76,7 @@ def json_line(event: Event, folder: Path) -> str:
             "box": [box[1:] for box in event.boxes],
             "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
             "area": event.areas,
+            "time": [None if time is None else round(time, 3) for time in event.times],
         }
     return json.dumps(record, separators=(",", ":")) + "\n"
 

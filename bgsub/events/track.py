@@ -134,11 +134,12 @@ class Track:
         if event.frames % event.step == 0:
             if len(event.areas) >= _MOST_POINTS:
                 event.step *= 2
-                del event.boxes[1::2], event.centroids[1::2], event.areas[1::2]
+                del event.boxes[1::2], event.centroids[1::2], event.areas[1::2], event.times[1::2]
             if event.frames % event.step == 0:
                 event.boxes.append((one.frame, *one.box))
                 event.centroids.append(one.centroid)
                 event.areas.append(one.area)
+                event.times.append(one.time)
         event.frames += 1
         event.regions += [name for name in one.regions if name not in event.regions]
 

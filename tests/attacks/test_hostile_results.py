@@ -143,7 +143,7 @@ def test_names_stay_arguments_of_hooks(place, film, capsys, tries):
 LINE = {
     **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "began": ""},
     **{"regions": ["door"], "frame_size": [64, 48], "picture": "objects/000001.jpg", "frames": 2, "track_step": 1},
-    "track": {"frame": [1, 2], "box": [[0, 0, 5, 5], [1, 0, 5, 5]], "area": [25, 25]},
+    "track": {"frame": [1, 2], "box": [[0, 0, 5, 5], [1, 0, 5, 5]], "area": [25, 25], "time": [0.0, 1.0]},
 }
 CLIPS = "file,start,end,peak_share,began,source,thumbnail\na.mp4,0,1,0.1,2026-01-02T03:04:05,x.mp4,a.jpg\n"
 VALUES = [None, True, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), "", "1", [], [[]], {}, "\ud800"]

@@ -57,6 +57,7 @@ def test_json_lines(tmp_path):
     assert event["track"]["frame"] == list(range(20))
     assert event["track"]["box"] == [list(box) for box in boxes]
     assert event["track"]["area"] == [96] * 20
+    assert event["track"]["time"] == [frame / RATE for frame in range(20)]
     assert event["track"]["centroid"][1] == [6.5, 16.5]
     assert (event["id"], event["regions"], event["track_step"]) == (1, ["all"], 1)
 

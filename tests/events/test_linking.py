@@ -108,7 +108,7 @@ def test_peak_and_bounded_track(monkeypatch):
     (event,), objects = link([[(10, 10, 14 if index in (2, 3) else 8, 10)] for index in range(203)])
     assert (event.peak_area, event.peak_frame, event.peak_box) == (140, 2, (10, 10, 14, 10))
     assert event.frames == len(objects) == 203
-    assert len(event.boxes) == len(event.areas) == len(event.centroids) <= 16
+    assert len(event.boxes) == len(event.areas) == len(event.centroids) == len(event.times) <= 16
     assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
 
 

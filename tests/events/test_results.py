@@ -160,6 +160,7 @@ def damaged(**values):
         *(damaged(id=-1), damaged(start_frame="x"), damaged(picture="\ud800.jpg"), damaged(track=None)),
         *(damaged(regions=wrong) for wrong in (None, [3])),
         *(damaged(track={"frame": [1], "box": boxes}) for boxes in BOXES),
+        *(damaged(track={**GOOD["track"], "time": times}) for times in (None, [0.0], [0.0, None], [0.0, "x"])),
     ],
 )
 def test_a_damaged_list_is_named(tmp_path, line):
@@ -187,6 +188,16 @@ def test_search_in_objects(tmp_path, text):
     for part, expected in (((2.0, None), second), ((None, 2.0), first), ((30, None), second), ((None, 29), first)):
         assert search_results(tmp_path, Regions([text]), part=Selection.parse(*part, None, 1)) == [expected]
     assert search_results(tmp_path, Regions(["gate=40,40,10,8"])) == []
+
+
+def test_search_gives_the_times_of_frames_at_a_variable_rate(tmp_path):
+    feed = EventFeed(ObjectLinker(RATE))
+    times = [*np.arange(40) / RATE, *(40 / RATE + np.arange(75))]  # one frame a second at the end
+    with EventSink(tmp_path, ["jsonl"], feed=feed) as sink:
+        for at, (frame, one) in zip(times, pairs(CROSSING[:115]), strict=True):
+            sink.write(replace(frame, time=at), one)
+    row = search_results(tmp_path, Regions(["gate=40,0,10,48"]))[0]
+    assert (row["start_frame"], row["start"], row["end"]) == (22, times[22], times[29])
 
 
 def test_regions_in_percent_need_the_frame_size_which_earlier_results_lack(tmp_path):
