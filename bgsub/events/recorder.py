@@ -166,7 +166,7 @@ class RecorderSink(Sink):
         self._outlines = OutlineCache(self._feed, self._feed.linker.regions)
         self._held, self._warned = PreRoll(memory), False
         self._until = -math.inf  # end of the recording after the newest event
-        self._lasting: list[Event] = []  # the event that lasts
+        self._recorded: list[Event] = []  # the newest event, or none
         self._growing: _GrowingClip | None = None
         self._most = 0.0  # largest share that was too small for motion
         self._done = False
@@ -182,7 +182,7 @@ class RecorderSink(Sink):
             self._until = motion.until + self._rules.post_roll + CLOSE
         if not motion.moving and separation.phase == "tracking" and separation.event is None:
             self._most = max(self._most, motion.share)
-        self._lasting = motion.begun or ([] if motion.ended else self._lasting)
+        self._recorded = motion.begun or self._recorded
         picture = None if self._copies else to_uint8(separation.frame)
         picture = to_bgr8(picture) if picture is not None and (picture.ndim == 3 or self._rules.drawn) else picture
         if self._rules.drawn and picture is not None:
@@ -192,8 +192,11 @@ class RecorderSink(Sink):
             return
         self._held.forget_before(keep_from if self._growing is None else self._growing.clip.end)
         while self._held:
-            self._record(*self._held.pop())
-        self._record(frame, now, picture).see(separation, motion, self._lasting)
+            earlier = self._held.pop()
+            growing = self._record(*earlier)
+            if motion.begun and motion.since is not None and earlier[1] >= motion.since:
+                growing.see(separation, motion)
+        self._record(frame, now, picture).see(separation, motion)
 
     def close(self) -> None:
         self._finish_clip()
@@ -238,6 +241,7 @@ class RecorderSink(Sink):
             self._growing = _GrowingClip(clip, sink)
         self._growing.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
         self._growing.clip.end = now
+        self._growing.events.update({event.id: event for event in self._recorded})
         return self._growing
 
     def _finish_clip(self) -> None:
@@ -276,9 +280,8 @@ class _GrowingClip:
         self.jpeg, self._shown = b"", 0.0  # picture of the largest share, and the share
         self.events: dict[int, Event] = {}
 
-    def see(self, separation: Separation, motion: Motion, lasting: list[Event]) -> None:
-        """Add the event that lasts; keep the frame with the most motion as thumbnail."""
-        self.events.update({event.id: event for event in lasting})
+    def see(self, separation: Separation, motion: Motion) -> None:
+        """Keep the frame with the most motion as thumbnail."""
         share = motion.share if motion.moving else 0.0
         # Earlier frames of an event that has become certain count as well.
         shares = [event.peak_share for event in motion.begun]

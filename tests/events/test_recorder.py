@@ -106,6 +106,9 @@ def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
         ([*range(30, 35), *range(50, 53)], {}, [range(25, 45), range(45, 63)]),
         (range(20, 70), {"max_duration": 2.0}, [range(15, 35), range(35, 55), range(55, 75), range(75, 80)]),
         (range(20, 25), {"max_gap": 4.0}, [range(15, 35)]),
+        (range(30, 40), {"max_duration": 0.5}, [range(left, left + 5) for left in range(25, 50, 5)]),
+        (range(30, 40), {"max_duration": 0.6}, [*(range(left, left + 6) for left in range(25, 49, 6)), range(49, 50)]),
+        (range(30, 40), {"max_duration": 1.0, "max_gap": 0.2}, [range(25, 35), range(35, 45), range(45, 50)]),
     ],
 )
 def test_frames_of_clips(tmp_path, factory, moving, options, clips):
@@ -116,6 +119,7 @@ def test_frames_of_clips(tmp_path, factory, moving, options, clips):
     for clip, indices in zip(sink.clips, clips, strict=True):
         assert (clip.start, clip.end, clip.began) == (indices[0] / RATE, indices[-1] / RATE, None)
         assert clip.peak_share == pytest.approx(0.1 if set(moving) & set(indices) else 0, abs=1e-3)
+        assert clip.events
     for one in factory.sinks:
         levels = [int(separation.background[0, 0, 0]) for separation in one.separations]
         np.testing.assert_allclose(levels, [frame.index for frame in one.frames], atol=1)
