@@ -118,7 +118,7 @@ class MotionListSink(Sink):
 
     def rows(self) -> list[Row]:
         """Return a row for each event in the order of the numbers, see `row_of`."""
-        return [row_of(event, self._source, self._files) for event in self._events]
+        return [row_of(event, self._source, self._files) for event in self._events[: self._most]]
 
 
 def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:

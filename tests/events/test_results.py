@@ -265,6 +265,17 @@ def test_rows_as_text_and_as_csv(tmp_path):
     assert second["end_frame"] == "114"
 
 
+def test_no_more_events_than_wanted_are_listed(tmp_path):
+    """The frame that ends the first event begins the second one."""
+    feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0.0, max_gap=0.2), follow=False)
+    with MotionListSink(feed, most=1) as found:
+        for at, (frame, one) in zip((0.0, 0.1, 10.0), pairs([[(0, 10, 8, 12)], [], [(0, 10, 8, 12)]]), strict=True):
+            found.write(replace(frame, time=at), replace(one, phase="tracking"))
+            if found.is_full:
+                break
+    assert [row["number"] for row in found.rows()] == [1]
+
+
 def test_clips_belong_to_the_result_above_unless_they_have_their_own(tmp_path):
     for name in ("out", "out/own"):
         track(tmp_path / name, CROSSING)
