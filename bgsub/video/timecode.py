@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -85,6 +85,7 @@ def _parse_text(text: str) -> Timecode | None:
 _TOLERANCE = 1e-6
 
 Place = Timecode | str | int | float
+NumberAt = Callable[[Timecode], int | None]  # returns the number of the first frame at or after a place
 
 
 @dataclass(frozen=True)
@@ -116,21 +117,21 @@ class Selection:
         if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
             raise ParameterError(f"end must come after start ({start}), got {self.end}")
 
-    def count(self, fps: Fraction | None, length: int | None) -> int | None:
-        """Return the number of frames of the part in a source of `length` frames at `fps`; None if unknown."""
-        first = 0 if self.start is None else self.start.in_frames(fps)
+    def count(self, number_at: NumberAt, length: int | None) -> int | None:
+        """Return the number of frames of the part in a source of `length` frames; None if unknown."""
+        first = 0 if self.start is None else number_at(self.start)
         if first is None:
             return None
-        ends = [length, self.end.in_frames(fps) if self.end else None]
+        ends = [length, number_at(self.end) if self.end else None]
         if self.duration is not None:
-            ends.append(self._end_by_duration(self.duration, first, fps))
+            ends.append(self._end_by_duration(self.duration, first, number_at))
         known = [end for end in ends if end is not None]
         return -(-max(min(known) - first, 0) // self.every) if known else None
 
-    def _end_by_duration(self, duration: Timecode, first: int, fps: Fraction | None) -> int | None:
+    def _end_by_duration(self, duration: Timecode, first: int, number_at: NumberAt) -> int | None:
         if duration.seconds is not None and self.start is not None and self.start.seconds is not None:
-            return Timecode(seconds=self.start.seconds + duration.seconds).in_frames(fps)
-        count = duration.in_frames(fps)
+            return number_at(Timecode(seconds=self.start.seconds + duration.seconds))
+        count = number_at(duration)
         return None if count is None else first + count
 
 

@@ -137,6 +137,15 @@ def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_secon
     assert source.length == len(expected)
 
 
+@pytest.mark.parametrize("bframes", ["0", "2"])
+def test_the_length_of_a_part_at_a_variable_rate(tmp_path, bframes):
+    stamps = [*range(0, 2000, 40), *range(2000, 22000, 1000)]
+    path = write_av(tmp_path / "v.mp4", film(70), stamps, bf=bframes)
+    for part in ({"start": "1s"}, {"end": "2s"}, {"start": "1s", "end": "5s"}, {"duration": "3.5s"}, {"end": "60s"}):
+        with open_source(path, **part) as source:
+            assert source.length == len(list(source))
+
+
 def test_wrong_parts():
     for options, words in (
         ({"start": "abc"}, r"^start must be a frame number .*, got 'abc'$"),

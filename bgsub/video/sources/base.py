@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
-from bgsub.video.timecode import ALL, Part, Selection
+from bgsub.video.timecode import ALL, Part, Selection, Timecode
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
 # and 15 to 14.999925.
@@ -299,6 +299,10 @@ class FrameSource(ABC):
         """Return the time of frame `index` in seconds at the frame rate."""
         return None if self.fps is None else float(index / self.fps)
 
+    def _number_at(self, place: Timecode) -> int | None:
+        """Return the number of the first frame at or after a place, an estimate like `length`; None if unknown."""
+        return place.in_frames(self.fps)
+
 
 def _of_source(name: str, doc: str | None = None) -> Any:
     doc = doc or getattr(FrameSource, name).__doc__
@@ -331,8 +335,8 @@ class SelectedSource(FrameSource):
 
     @property
     def length(self) -> int | None:
-        """Number of frames, estimated from the length and frame rate of the source; None if unknown."""
-        return self._selection.count(self._source.fps, self._source.length)
+        """Number of frames, an estimate like that of the source; None if unknown."""
+        return self._selection.count(self._source._number_at, self._source.length)
 
     def cancel(self) -> None:
         self._source.cancel()

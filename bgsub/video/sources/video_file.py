@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,18 @@ class VideoFileSource(av_container.DecodedSource):
                     self._lead = max(float((self._first_stamp - begin) * self._time_base), 0.0)
                 self.size = av_container.display_size(frame)
                 return
+
+    def _number_at(self, place: Timecode) -> int | None:
+        if place.seconds is not None and self._given_fps is None and self._first_stamp is not None:
+            with suppress(SourceError), av_container.open_video(self.path, threads=False) as container:
+                index = container.stream.index_entries
+                if self._counted and len(index) == container.stream.frames:  # not one of keyframes only
+                    end = self._first_stamp + place.seconds / self._time_base
+                    first, number = (
+                        bisect_left(index, at, key=attrgetter("timestamp")) for at in (self._first_stamp, end)
+                    )
+                    return number - first if number < len(index) else self.length
+        return super()._number_at(place)
 
     def _part(self, part: Part) -> Iterator[Frame]:
         return self._converted(part.select(self._going_on(self._decoded(self._shortcut(part)))))
