@@ -132,6 +132,10 @@ def test_the_sound_goes_on_where_the_clock_starts_over(tmp_path):
     assert look(sink.path)[1] == pytest.approx(2 * SECONDS - 1 / RATE, abs=0.002)
     _name, begin, end, _last = listen(sink.path)
     assert (begin, end) == pytest.approx((FLASH, SECONDS + FLASH + 0.04), abs=0.06)
+    later = VideoSink(tmp_path / "later.mp4", "foreground", RATE, audio_from=source)
+    take(source, later, SECONDS + 1, 2 * SECONDS)
+    assert look(later.path)[0] == pytest.approx(FLASH - 1, abs=0.002)
+    assert listen(later.path)[1] == pytest.approx(FLASH - 1, abs=0.06)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])

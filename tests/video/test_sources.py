@@ -342,6 +342,9 @@ def test_only_files_with_the_same_encoding_can_be_copied(tmp_path, caplog):
     for files, options, is_copyable in [*cases, ((one, same), {"fps": 5}, False)]:
         with open_source(files, **options) as source:
             assert source.is_copyable == is_copyable
+    part, joined = write_av(tmp_path / "part.ts", film(50)), tmp_path / "joined.ts"
+    joined.write_bytes(2 * part.read_bytes())  # its clock starts over
+    assert [open_source(path).is_copyable for path in (part, joined)] == [True, False]
     with open_source([one, same]) as source:
         for sink in create_sinks(tmp_path / "out", ["panel.mp4"], source):
             sink.abort()

@@ -13,7 +13,7 @@ from bgsub.errors import SourceError, logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.encoding import FORMATS, Encoding
-from bgsub.video.sources.av_container import RESTART
+from bgsub.video.sources.av_container import RESTART, starts_over
 from bgsub.video.sources.video_file import VideoFileSource
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
@@ -68,10 +68,11 @@ class AudioTrack:
         name = stream.codec_context.codec.canonical_name
         if name not in _COPIED.get(format, target.supported_codecs):
             raise LookupError(f"the file cannot hold {name}, .mkv holds most codecs")
-        start = Fraction(begin)
+        start, jumps = Fraction(begin), begin > 1
         with suppress(SourceError):  # of a file without pictures
             start += VideoFileSource(self._name).files[0].stamp
-        if start > 1:
+            jumps = jumps and not starts_over(self._name)
+        if jumps:
             self._input.seek(math.floor((start - 1) * av.time_base))
         return self._copy(stream, target.add_stream_from_template(stream), start)
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -299,6 +300,21 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     # With a whole group of pictures in between, frames are as from the start, also with gradual refresh.
     before = sorted(key for key in keyframes if key <= stamps[target])
     return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
+
+
+def starts_over(path: Path) -> bool:
+    """Return whether the clock of a file starts over, for which all packets of an MPEG stream are read."""
+    with os_errors_as(SourceError, f"video '{path}' cannot be read"):
+        return _starts_over(path, path.stat().st_mtime_ns)
+
+
+@lru_cache
+def _starts_over(path: Path, _changed: int) -> bool:
+    with open_video(path) as container:
+        if container.container.format.name not in ("mpegts", "mpeg"):
+            return False
+        times = (float(packet.dts * packet.time_base) for packet in container.packets() if packet.dts is not None)
+        return any(later < earlier - RESTART for earlier, later in pairwise(times))
 
 
 def is_cut(path: Path) -> bool:

@@ -84,7 +84,8 @@ class VideoFileSource(av_container.DecodedSource):
 
     @property
     def is_copyable(self) -> bool:
-        return self._has_stamps and self._first_stamp is not None and not self.is_retimed
+        has_times = self._has_stamps and self._first_stamp is not None and not self.is_retimed
+        return has_times and not av_container.starts_over(self.path)
 
     def close(self) -> None:
         super().close()
