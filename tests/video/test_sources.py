@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from av_files import cut_packets, film, write_av, write_sound
+from av_files import copy_packets, cut_packets, film, write_av, write_sound
 from video_fakes import COUNT, FakeCapture, read_frames, write_images, write_video
 
 from bgsub._opencv import cv2
@@ -287,6 +287,15 @@ def test_files_that_cannot_follow_each_other(paths, tmp_path):
     for path, words in wrong.items():
         with pytest.raises(SourceError, match=words):
             open_source([paths[0], path])
+
+
+def test_files_that_begin_within_a_group_of_pictures_keep_the_times(tmp_path):
+    whole, paths = write_av(tmp_path / "whole.ts", film(150), g="25", bf="0"), []
+    for part in (range(60), range(60, 110), range(110, 150)):
+        paths.append(tmp_path / f"{part.start}.ts")
+        copy_packets(whole, paths[-1], lambda number, packet, part=part: packet if number in part else None)
+    frames, times = read_frames(paths), {frame.image.tobytes(): frame.time for frame in read_frames(whole)}
+    assert [frame.time for frame in frames] == pytest.approx([times[frame.image.tobytes()] for frame in frames])
 
 
 def test_errors_name_the_damaged_file(tmp_path):

@@ -285,6 +285,7 @@ class FileSeries(FrameSource):
             skipped = self.skipped
             try:
                 with self._open_file(member.path) as file:
+                    time += file._lead if index and not file.is_retimed else 0.0
                     begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
                     if number:
                         self.files += [part._replace(begin=time) for part in file.files]
