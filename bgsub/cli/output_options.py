@@ -205,8 +205,8 @@ region_options = opt.combine(
     _region(
         "--roi",
         metavar="[NAME=]REGION",
-        help="Process this region only: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. "
-        "Can be repeated.",
+        help="Process this region only: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image, "
+        "whose black and transparent pixels are outside. Can be repeated.",
     ),
     _region(
         "--ignore",

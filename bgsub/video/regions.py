@@ -47,7 +47,7 @@ class Region:
     name: str  # if it is empty, `Regions` gives one
     kind: str  # {"rectangle", "polygon", "image"}
     points: tuple[tuple[Length, Length], ...] = ()  # rectangle: corner (x, y) and size (w, h); polygon: its corners
-    path: Path | None = None  # image: the file, in the size of the frames, non-zero inside
+    path: Path | None = None  # image: the file, in the size of the frames
 
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the mask, (h, w) bool, clipped to frames of a shape (h, w, ...); ParameterError if it is empty."""
@@ -109,16 +109,22 @@ def _polygon(points: Sequence[Point], height: int, width: int) -> np.ndarray:
 
 def _image_mask(path: Path, height: int, width: int) -> np.ndarray:
     """Return the mask, (h, w) bool, in an image file; SourceError or ParameterError where it does not fit."""
-    from bgsub.video.sources.images import read_image  # noqa: PLC0415 - see above
+    from bgsub.video.sources.base import without_alpha  # noqa: PLC0415 - see above
+    from bgsub.video.sources.images import read_with_alpha  # noqa: PLC0415 - see above
 
-    found = read_image(path)
+    image = read_with_alpha(path)
+    found = without_alpha(image)
     if found.shape[:2] != (height, width):
         raise ParameterError(
             f"mask image '{path}' must have the size of the frames, {width}x{height}, "
             f"got {found.shape[1]}x{found.shape[0]}"
         )
     grey = found if found.ndim == 2 else found.max(axis=2)
-    return grey > (_JPEG_SEAM if path.suffix.lower() in (".jpg", ".jpeg") else 0)
+    inside: np.ndarray = grey > (_JPEG_SEAM if path.suffix.lower() in (".jpg", ".jpeg") else 0)
+    opaque = image[:, :, 3] > 0 if image.ndim == 3 and image.shape[2] == 4 else inside
+    if opaque.all() or not opaque.any():
+        return inside
+    return inside & opaque if (inside & opaque).any() else opaque  # a black shape on a transparent layer
 
 
 def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
@@ -193,8 +199,8 @@ class Regions(tuple[Region, ...]):
     ----------
     regions : iterable of Region or str
         At least one. A text is ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or
-        ``[NAME=]MASK.png`` (image of the size of the frames, non-zero inside). Numbers are pixels, or percent of the
-        frame with ``%``. Regions are clipped to the frame.
+        ``[NAME=]MASK.png`` (image of the size of the frames; black and transparent pixels are outside). Numbers are
+        pixels, or percent of the frame with ``%``. Regions are clipped to the frame.
 
     Raises
     ------

@@ -59,6 +59,21 @@ def test_mask_images(tmp_path):
         inside(str(path))
 
 
+def test_transparent_pixels_of_a_mask_image_are_outside(tmp_path):
+    path, shape = tmp_path / "mask.png", np.zeros(SHAPE, bool)
+    shape[10:20, 5:30] = True
+    white = np.full((*SHAPE, 4), 255, np.uint8)
+    for image, expected in (
+        (np.where(shape[..., None], white, [255, 255, 255, 0]), shape),
+        (np.where(shape[..., None], [0, 0, 255, 128], [0, 0, 0, 0]), shape),
+        (np.where(shape[..., None], [0, 0, 0, 255], [0, 0, 0, 0]), shape),
+        (np.where(shape[..., None], white, [0, 0, 0, 255]), shape),
+        (np.where(shape[..., None], [255, 255, 255, 0], [0, 0, 0, 0]), shape),  # alpha without meaning
+    ):
+        cv2.imwrite(str(path), image.astype(np.uint8))
+        np.testing.assert_array_equal(inside(str(path)), expected)
+
+
 def test_wrong_regions():
     for text in ("60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"):
         with pytest.raises(ParameterError, match=r"region 'region1' must .* frame, which is 60x40: it lies"):

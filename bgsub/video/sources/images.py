@@ -98,7 +98,12 @@ def _check_memory(needed: int, what: str) -> None:
 
 
 def read_image(path: Path) -> np.ndarray:
-    """Return an image with its own depth and channels, without alpha; SourceError, or ParameterError if too large."""
+    """Return an image with its own depth and channels, without alpha; errors as `read_with_alpha`."""
+    return without_alpha(read_with_alpha(path))
+
+
+def read_with_alpha(path: Path) -> np.ndarray:
+    """Return an image with its own depth and channels; SourceError, or ParameterError if too large."""
     with os_errors_as(SourceError, f"image '{path}' cannot be read"):
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):  # reading a pipe or a device may never end
@@ -124,7 +129,7 @@ def read_image(path: Path) -> np.ndarray:
         image = None
     if image is None:
         raise SourceError(f"image '{path}' {'cannot be decoded' if data.size else 'is empty'}")
-    return without_alpha(image)
+    return image
 
 
 class ImageSequenceSource(FrameSource):
