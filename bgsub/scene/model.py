@@ -185,11 +185,10 @@ class SceneModel:
         if start is not None and not frames:
             start.add(pixels, known, self.segmenter.noise.sigma)
         compared = self._compare(known)
-        share, light = compared.candidates / self.mask.size, False
-        sudden = self._light_trigger.is_sudden(share)
+        share, light, sudden = compared.candidates / self.mask.size, False, False
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
-            light = self._change_light(pixels)
+            sudden, light = self._light_trigger.is_sudden(share), self._change_light(pixels)
             self._light_trigger.fitted(light, share)
             if light:
                 compared = self._compare(known)

@@ -142,7 +142,8 @@ class SampleMemory:
         """
         self._frame += 1
         per_second = 1 / max(seconds, 1e-3)
-        first, later = (max(min(n, round(t * per_second)), 1) for n, t in zip(_EVERY, _LONGEST, strict=True))
+        first = max(min(_EVERY[0], round(_LONGEST[0] * per_second)), 1)
+        later = max(min(_EVERY[1], round(_LONGEST[1] * per_second)), 1)
         every = max(min(_EVERY[1] * self._frame // _SETTLED, later), first)
         _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
 

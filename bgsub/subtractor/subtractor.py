@@ -267,9 +267,9 @@ class BackgroundSubtractor(OpenCVNames):
             out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
             if out is not None and np.may_share_memory(out, frame):
                 frame = frame.copy()  # it is read while the mask is written
-            result = self._separate(frames, frame, learningRate, known)
+            result, seen = self._separate(frames, frame, learningRate, known)
             self._learn(result, learningRate)
-            mask: Any = self._mask(frame, result, known, out)
+            mask: Any = self._mask(seen, result, known, out)
             return to_umat(mask, fgmask) if is_umat else mask
         finally:
             self._worker.clear()
@@ -289,13 +289,13 @@ class BackgroundSubtractor(OpenCVNames):
         try:
             frames, frame, known = self._take(image, knownForegroundMask)
             frame = np.array(frame, order="C")
-            result = self._separate(frames, frame, learningRate, known)
+            result, seen = self._separate(frames, frame, learningRate, known)
             residual = result.residual()
             probability = result.probability(residual, self._reduction)
             self._learn(result, learningRate)
             tracker = self.tracker if result.phase == "tracking" else None
             y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-            mask = self._mask(frame, result, known)
+            mask = self._mask(seen, result, known)
             if self._reduction is not None:
                 residual = self._reduction.enlarge_residual(residual)
             background = self._newest_background()
@@ -395,8 +395,10 @@ class BackgroundSubtractor(OpenCVNames):
             return None
         return check_like("fgmask", fgmask, frames.shape[:2], "uint8")
 
-    def _separate(self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None) -> FrameResult:
-        """Separate the next frame, as `_take` returned it; start a new model if the format is new."""
+    def _separate(
+        self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None
+    ) -> tuple[FrameResult, np.ndarray]:
+        """Separate a frame of `_take`, by a new model if the format is new; return it in the format `seen`, too."""
         rate = checked_rate(rate)
         scenes, was_whole, self._is_whole = self._scenes, self._is_whole, False
         if scenes is not None and not was_whole:
@@ -404,26 +406,25 @@ class BackgroundSubtractor(OpenCVNames):
         if scenes is None or not was_whole or rate == 1 or frames is not self.format:
             self._result = self._background = None  # an interrupt must not leave them beside a new model
             scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
-        seen = frames.to_seen(frame)
+        seen = reduced = frames.to_seen(frame)
         if self._reduction is not None:
-            seen = self._reduction.reduce(seen)
+            reduced = self._reduction.reduce(seen)
             known = None if known is None else self._reduction.reduce_known(known)
         if self._kernels is not None:
             self._wait(self._kernels, scenes.model.stage)
-        result = self._result = scenes.separate(seen, known, rate == 0)
+        result = self._result = scenes.separate(reduced, known, rate == 0)
         self._background, self._is_whole = None, True
-        return result
+        return result, seen
 
     def _mask(
         self, frame: np.ndarray, result: FrameResult, known: np.ndarray | None, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the mask of a frame, (h, w) uint8, with the known foreground; in `out` if given."""
+        """Return the mask of a frame in the format `seen`, (h, w) uint8, with what is known; in `out` if given."""
         out = np.empty(frame.shape[:2], np.uint8) if out is None else out
         if self._reduction is None:
             out[...] = result.mask
         else:
-            assert self.format is not None
-            frame = plain(self.format.to_seen(frame))
+            frame = plain(frame)
             self._reduction.enlarge(result.mask, frame, result.pixels, result.picture(), out)
         if known is not None:
             out[known] = FOREGROUND

@@ -181,9 +181,11 @@ class Subspace:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
         # a pending gradient is dropped; the arrays must not change before `update`
         self._R = self._R[:0]
-        fit = self.fit(values, a)
+        cost = self._cost()
+        fit = self._subset.fit(values, a, self.y, cost, self.cold_scale)
+        self.y = fit.y
         self._passes += 1
-        return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
+        return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes)
 
     def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> SubspaceUpdate:
         """Return the input of `update` after a pass; ParameterError when another pass has begun since."""
