@@ -28,6 +28,7 @@ _LATEST = 4  # times that long, after which a track is confirmed even if the lig
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
+_UNDECIDED = 10  # times `min_duration` in sight, after which an undecided track is confirmed
 _EPSILON = 1e-6  # seconds: sums of intervals
 #: Least share of the object, or of the region, that lies in the other.
 REGION_SHARE, FILLED_SHARE = 0.25, 0.5
@@ -66,11 +67,11 @@ class ObjectLinker:
 
     A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
-    direction counts in addition. A track whose count falls to 0 starts again. While the background model starts, only
-    movement counts. One sight suffices if frames are `max_gap` seconds or more apart. No track is confirmed within a
-    second (or two frames) after a light change, nor as a satellite: at most a fifth of the area of a confirmed object
-    and at most a fifth of its extent away from it. Tracks of events are thinned: after 4096 points every second one is
-    dropped.
+    direction counts in addition. A track whose count falls to 0 starts again; one with a count in between is an object
+    after ten times `min_duration` in sight. While the background model starts, only movement counts. One sight suffices
+    if frames are `max_gap` seconds or more apart. No track is confirmed within a second (or two frames) after a light
+    change, nor as a satellite: at most a fifth of the area of a confirmed object and at most a fifth of its extent away
+    from it. Tracks of events are thinned: after 4096 points every second one is dropped.
 
     Parameters
     ----------
@@ -290,7 +291,8 @@ class ObjectLinker:
         track.pending.append(one)
         settling = self.clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
         least = self._min_duration - _EPSILON
-        if settling or track.seen < least or not track.confirmation.suffices(least, self._starting):
+        lasts = track.seen >= _UNDECIDED * least and not self._starting
+        if settling or track.seen < least or not (lasts or track.confirmation.suffices(least, self._starting)):
             return []
         if self._is_satellite(track):
             track.restart(one)

@@ -15,6 +15,7 @@ Point = tuple[float, float]
 
 _SMOOTHING = 0.35  # weight of the newest step in the velocity
 _LEVEL = 0.55  # Dice coefficient of two sights that is evidence neither for an object nor for noise
+_UNSEEN = 0.8  # of a frame in sight: below 1, so that an object seen in every second frame is confirmed
 _SIGNIFICANT = 6.0  # a random walk gets that far beyond its steps in one of exp(6) = 400 cases
 _MOST_POINTS = 4096  # of a track
 _MEMORY, _STRETCH = 2.4, 0.4  # seconds of sights that are compared, and of those at their beginning and end
@@ -117,7 +118,8 @@ class Track:
         way = (round(self.velocity[0] * passed), round(self.velocity[1] * passed))
         common = max(intersection(before, detection), intersection(before, detection, way))
         likeness = 2 * common / (before.area + detection.area)
-        self.confirmation.add(detection.centroid, likeness, counted, max(passed - gap, 0.0))
+        unseen = _UNSEEN * max(passed - gap, 0.0) * counted / interval
+        self.confirmation.add(detection.centroid, likeness, counted, unseen)
 
     def replace(self, frame: int, time: float | None, interval: float, solid: float) -> None:
         """Begin the track of another object with the newest sight; it is confirmed when it was seen long enough."""

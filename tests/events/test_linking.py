@@ -194,6 +194,25 @@ def test_one_object_at_every_frame_rate(fps):
     assert len(once) == (fps < 5)  # one sight is enough at low frame rates
 
 
+@pytest.mark.parametrize("fps", [5, 10, 25])
+@pytest.mark.parametrize("jitter", [0, 1])
+def test_an_object_seen_in_every_second_frame_is_one_object(fps, jitter):
+    boxes = [[] if index % 2 else [(20, 10, 16, 24 - jitter * (index % 4 == 0))] for index in range(200)]
+    (event,), objects = link([[]] * 4 + boxes, fps=fps)
+    assert (event.start_frame, event.end_frame, event.frames) == (4, 202, 100)
+    assert len(objects) == 100
+
+
+def test_a_track_is_not_undecided_for_ever():
+    """Sights and gaps are in balance: 4 of 9 frames."""
+    linker, longest = ObjectLinker(RATE), 0
+    for frame, separation in pairs([[]] * 4 + [[(20, 10, 8, 12)] if i % 9 in (0, 2, 4, 6) else [] for i in range(450)]):
+        linker.update(frame, separation)
+        longest = max([longest, *(len(track.pending) for track in linker.state.tracks)])
+    assert longest <= 10 * 0.2 * RATE
+    assert len(linker.finish()) == 1
+
+
 @pytest.mark.parametrize(("sights", "ends"), [([10], []), (range(20), [19])])
 def test_gaps_in_the_stream_do_not_count_as_time_in_sight(sights, ends):
     linker = ObjectLinker()
