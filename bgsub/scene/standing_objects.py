@@ -188,7 +188,8 @@ class StandingObjects:
         if checks:
             if self.settling:
                 self._objects = self._known(mask)
-            cv2.add(self.support, float(checks), dst=self.support, mask=(mask == 0).view(np.uint8))  # at most 255
+            support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
+            cv2.add(support, float(checks), dst=support, mask=(mask == 0).view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:

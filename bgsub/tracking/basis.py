@@ -192,6 +192,16 @@ class Basis:
         N = self.deferred.N
         return N.T @ gram_of(self.stack[: self.k, : self.m]) @ N
 
+    def factorise(self, noise: float) -> np.ndarray:
+        """Make nearly dependent rows of U' orthonormal after adding noise of a length; return L, (k, k), ``U' = L Q'``."""
+        # the inverse of a Cholesky factor would amplify rounding; without noise a direction may miss the pixel subset
+        self.carry_out()
+        rows = self.stack[: self.k, : self.m]
+        random = np.random.default_rng(0).standard_normal(rows.shape, np.float32)
+        Q, R = np.linalg.qr((rows + np.float32(noise / np.sqrt(self.m)) * random).T)
+        rows[:] = Q.T
+        return R.T.astype(np.float64)
+
     def retarget(self, target: np.ndarray, where: np.ndarray, start: int, y: np.ndarray) -> np.ndarray:
         """Add ``(target - U y) y' / |y|^2`` to U as `Subspace.retarget` asks for; return the new ``U'U``, (k, k)."""
         deferred = self.deferred

@@ -27,6 +27,9 @@ EVERYTHING = np.empty(0, np.float32)  # all entries are observed
 _HYGIENE = 500  # updates between two orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
 _FAINT = 0.01  # of full scale
+_DEPENDENT, _NOISE = 1e-2, 1e-3  # least singular value that a rotation leaves exact; length of noise, see `factorise`
+_SHRUNK = 0.5  # eigenvalue of ``U'U`` after a change below which its division amplifies the rounding of before
+_INEXACT = 1e3  # largest entry of the matrix of `restore`, which grows where rotations are nearly singular
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _FIT = 15, 1e-4  # iterations, tolerance
@@ -268,9 +271,10 @@ class Subspace:
         y = self.y
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
-        self._rotate(self.basis.retarget(target, chosen, start, y))
-        if float(y @ y) > _IMPOSSIBLE * self.basis.m:  # that Gram matrix is inexact
+        least, most = self._rotate(self.basis.retarget(target, chosen, start, y)), _IMPOSSIBLE * self.basis.m
+        if least < _SHRUNK or float(y @ y) > most:  # that Gram matrix is inexact
             self._orthonormalise()
+        self._C *= most / max(float(np.trace(self._C)), most)
         self._passes += 1
 
     def _fade(self, T: np.ndarray, turn: np.ndarray) -> None:
@@ -311,18 +315,25 @@ class Subspace:
         self._R = L[k:, k:].T @ self._R
         self._subset.gather(basis.stack, basis.deferred)
 
-    def _rotate(self, gram: np.ndarray) -> None:
-        """Make the basis with the Gram matrix `gram`, (k, k), orthonormal."""
-        L, basis = np.linalg.cholesky(gram), self.basis
-        basis.deferred.rotate(L)
+    def _rotate(self, gram: np.ndarray) -> float:
+        """Make the basis with the Gram matrix `gram`, (k, k), orthonormal; return its least eigenvalue."""
+        basis, least = self.basis, float(np.linalg.eigvalsh(gram)[0])
+        if least > _DEPENDENT**2:
+            L = np.linalg.cholesky(gram)
+            basis.deferred.rotate(L)
+        else:
+            L = basis.factorise(_NOISE)
         self._change_coordinates(L)
         self._subset.gather(basis.stack, basis.deferred)
+        return least
 
     def _change_coordinates(self, L: np.ndarray) -> None:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
         self.y = L.T @ self.y
         self._C = L.T @ self._C @ L
         self._faded = L.T @ self._faded @ np.linalg.inv(L.T)
+        if np.abs(self._faded).max() > _INEXACT:
+            self._faded = np.eye(self.basis.k)
 
     # -- files ---------------------------------------------------------------------------------------------------
 

@@ -297,3 +297,21 @@ def test_a_model_saved_after_any_hostile_frame_continues(monkeypatch, tries):
             other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
         except BgsubError:
             other = None
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (1, 2), (4, 1)])
+def test_long_streams_of_tiny_frames(shape, tries, score):
+    """Noise, black and white alternate, with and without known foreground."""
+
+    def last(seed):
+        rng = np.random.default_rng(seed)
+        subtractor = BackgroundSubtractor(start_frames=12, absorb_after=1.0)
+        for number in range(tries(600, 3000)):
+            kinds = rng.random(shape), np.zeros(shape), np.ones(shape), rng.integers(0, 2, shape)
+            known = rng.random(shape[:2]) < (number // 100 % 3) / 2
+            subtractor.apply(kinds[number // 40 % 4].astype(np.float32), knownForegroundMask=known.astype(np.uint8))
+        return [subtractor.getBackgroundImage()]
+
+    score(
+        f"frames of {shape}", [((shape, seed), not problem_of(lambda s=seed: last(s))) for seed in range(tries(3, 20))]
+    )

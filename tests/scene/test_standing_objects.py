@@ -223,7 +223,7 @@ def test_ghost_is_released_beside_an_object():
             np.testing.assert_array_equal(found, with_rim(box) & (mask_of(there) == 0))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9)])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9), (4, 1)])
 def test_tiny_frames(shape):
     objects = objects_of((*shape, 3), 1.0, True)
     x, mask = np.full(3 * shape[0] * shape[1], 0.5, F), np.full(shape, 255, np.uint8)

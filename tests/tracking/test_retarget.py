@@ -65,6 +65,19 @@ def test_the_target_becomes_the_low_rank_part(rank):
     np.testing.assert_allclose(tracker.low_rank_, target, atol=5e-3)
 
 
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_a_basis_that_a_target_makes_singular_is_repaired(rank):
+    tracker, x, _ = trained(rank)
+    subspace, black = tracker.subspace_, np.zeros(M, F)
+    for _ in range(40):
+        for target in (black, black, x):
+            subspace.retarget(target)
+            assert orthonormal(tracker)
+            np.testing.assert_allclose(tracker.low_rank_, target, atol=2e-3)
+    subspace.restore(np.ones(M, np.uint8))
+    assert orthonormal(tracker)
+
+
 def test_only_the_chosen_entries_change():
     tracker, x, rng = trained()
     tracker.subspace_.separate(x)
