@@ -97,6 +97,7 @@ class TrackedBackground:
         blocks = self._index // self._entries
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
         self._places = self._index // frames.channels
+        self._passed = 0  # frames since `restore`, counted as the ages are
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
@@ -135,25 +136,37 @@ class TrackedBackground:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
         return self.tracker.low_rank_
 
-    def learn(self, update: SubspaceUpdate, rate: float | None, age: np.ndarray | None = None) -> None:
-        """Apply an update; `rate` replaces the forgetting factor if given; `age`: see `StandingObjects.age`."""
+    def learn(
+        self, update: SubspaceUpdate, rate: float | None, age: np.ndarray | None = None, elapsed: int = 1
+    ) -> None:
+        """Apply an update; `rate` replaces the forgetting factor if given; `age`, `elapsed`: see `StandingObjects`."""
         subspace = self._subspace
+        self._passed += max(elapsed, 1)
         subspace.has_unseen = age is not None
         subspace.update(update, self._forgetting if rate is None else rate)
         if subspace.updates % _RESTORED == 0:
-            unseen = _NONE if age is None else np.repeat(age.reshape(-1) > _RESTORED, self.frames.channels)
+            unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)
             subspace.restore(unseen.view(np.uint8))
+            self._passed = 0
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""
         self.tracker.set_forgetting(forgetting)
         self._forgetting = forgetting
 
+    def state(self) -> State:
+        """Return what the next frame depends on, copied."""
+        state = self.tracker.state()
+        is_steady = self._passed == self._subspace.updates % _RESTORED  # the frames were never rare
+        return state if is_steady else {**state, "passed": np.array([float(self._passed)])}
+
     def set_state(self, state: State) -> None:
         """Restore the tracker; ParameterError if it does not fit."""
         # coefficients out of range would lead to a singular matrix later in the stream
         self.tracker.set_state(state, self.frames.size)
         self._subspace = self.tracker.subspace_
+        passed = numbers_of(state, "passed", 1)[0] if "passed" in state else self._subspace.updates % _RESTORED
+        self._passed = int(passed)
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
 

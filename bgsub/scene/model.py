@@ -271,7 +271,7 @@ class SceneModel:
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
-            self.tracked.learn(compared.update, rate, self.objects.hidden_pixels())
+            self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
         due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate, elapsed)
         if due is not None:
             self._release(pixels, due)
@@ -319,7 +319,7 @@ class SceneModel:
             return {**state, "start": self.start.state(), **fit}
         if self.tracked is None:
             return state
-        return {**state, "tracker": self.tracked.tracker.state()}
+        return {**state, "tracker": self.tracked.state()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:

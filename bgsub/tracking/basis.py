@@ -193,7 +193,7 @@ class Basis:
         return N.T @ gram_of(self.stack[: self.k, : self.m]) @ N
 
     def factorise(self, noise: float) -> np.ndarray:
-        """Make nearly dependent rows of U' orthonormal after adding noise of a length; return L, (k, k), ``U' = L Q'``."""
+        """Make nearly dependent rows of U', with noise of a length, orthonormal; return L, (k, k), of ``U' = L Q'``."""
         # the inverse of a Cholesky factor would amplify rounding; without noise a direction may miss the pixel subset
         self.carry_out()
         rows = self.stack[: self.k, : self.m]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
+from bgsub.tracking.subspace import Subspace
 
 H, W, FPS = 48, 64, 10
 GONE, KNOWN = np.s_[14:30, 12:28], np.s_[14:30, 29:44]  # object of the start; known object beside it
@@ -69,3 +70,26 @@ def test_the_background_behind_an_object_that_stays_does_not_fade():
         mask = subtractor.apply((empty if i < 100 else full)[i % 50])
     assert (mask[place] == 255).mean() > 0.95
     assert np.abs(subtractor.getBackgroundImage()[place].astype(float) - wall[place]).mean() < 4
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.1, 1.0])
+def test_only_rows_that_no_step_has_seen_are_restored(seconds, monkeypatch):
+    """One object stands from the first update on, another one comes shortly before the background is restored."""
+    restored = []
+    monkeypatch.setattr(Subspace, "restore", lambda _, where: restored.append(where.copy()))
+    options = {"absorb_after": np.inf, "ghosts": False, "stabilise": False, "light": False, "scene_changes": False}
+    subtractor = BackgroundSubtractor(fps=FPS, start_frames=8, rank=1, threads=1, **options)
+    frame, since = street(), 0
+    for number in range(700):
+        since += subtractor.phase == "tracking"
+        if since == 3:
+            frame[GONE] = 250
+        if since == 2 * 256 - 60:
+            frame[KNOWN] = 250
+        subtractor.set_time(number * seconds)
+        subtractor.apply(frame)
+        if since == 300:  # a restored model continues
+            subtractor = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
+    where = restored[1].reshape(H, W, 3) != 0
+    assert where[GONE][2:-2, 2:-2].all() or seconds < 1 / FPS  # ages hardly grow then
+    assert not where[KNOWN].any()
