@@ -29,7 +29,7 @@ _NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
 _FAINT = 0.01  # of full scale
 _DEPENDENT, _NOISE = 1e-2, 1e-3  # least singular value that a rotation leaves exact; length of noise, see `factorise`
 _SHRUNK = 0.5  # eigenvalue of ``U'U`` after a change below which its division amplifies the rounding of before
-_INEXACT = 1e3  # largest entry of the matrix of `restore`, which grows where rotations are nearly singular
+_INEXACT = 1e3  # largest singular value of the products for `restore`, and inverse of the least one
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _FIT = 15, 1e-4  # iterations, tolerance
@@ -151,7 +151,7 @@ class Subspace:
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self.has_unseen = False  # whether some rows of U are never observed for a while
-        self._faded = np.eye(k)  # what they must be multiplied by, since `restore`
+        self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
         self._subset = PixelSubset(index, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
 
@@ -231,7 +231,7 @@ class Subspace:
         else:
             return False
         if self.has_unseen:
-            self._fade(T, T[:, :k] + np.outer(T[:, k], influence.products[:k]))
+            self._fade(T, T[:, :k] + T[:, k:] * influence.products[:k])
         self.y = y
         self.step_length = 1.0 if influence.products[k] else 0.0
         self.objective = float(objective[0]), float(objective[1])
@@ -279,16 +279,26 @@ class Subspace:
 
     def _fade(self, T: np.ndarray, turn: np.ndarray) -> None:
         """Follow the rows of e = 0 in a step by T (k, k + 1), after which coefficients y are ``turn y``."""
-        self._faded = np.linalg.solve(T[:, : self.basis.k].T, self._faded @ turn.T)
+        P, Q = self._fading
+        P[:], Q[:] = T[:, : self.basis.k] @ P, turn @ Q
 
     def restore(self, where: np.ndarray) -> None:
         """Undo what the steps since the last call did to entries that none of them has seen, (m,) uint8, not 0."""
-        # a step adds q to all rows of U, those where e is 0 as well, and these do not learn what makes up for it
+        # a step adds q to all rows of U, those where e is 0 as well, and these do not learn what makes up for it:
+        # a row u has become u P' and should be u Q'
         if where.any():
+            self._limit_fading()
+            P, Q = self._fading
             self._R = self._R[:0]
-            self._rotate(self.basis.multiply(self._faded, where))
+            self._rotate(self.basis.multiply(np.linalg.solve(P.T, Q.T), where))
             self._passes += 1
-        self._faded = np.eye(self.basis.k)
+        self._fading[:] = np.eye(self.basis.k)
+
+    def _limit_fading(self) -> None:
+        """Forget what faded if the products are too large or too nearly singular for `restore`."""
+        sizes = np.linalg.svd(self._fading, compute_uv=False)
+        if not 1 / _INEXACT < sizes.min() <= sizes.max() < _INEXACT:
+            self._fading[:] = np.eye(self.basis.k)
 
     def _active(self) -> np.ndarray:
         """Return the rows in use: U', Q' and the row of the influence e."""
@@ -331,9 +341,8 @@ class Subspace:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
         self.y = L.T @ self.y
         self._C = L.T @ self._C @ L
-        self._faded = L.T @ self._faded @ np.linalg.inv(L.T)
-        if np.abs(self._faded).max() > _INEXACT:
-            self._faded = np.eye(self.basis.k)
+        self._fading = np.linalg.solve(L, self._fading)
+        self._limit_fading()
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -344,7 +353,7 @@ class Subspace:
             "subset": self._subset.state(),
             "R": self._R.copy(),
             "C": self._C.copy(),
-            "faded": self._faded.copy(),
+            "faded": self._fading.reshape(-1, self.basis.k).copy(),
             "coefficients": self.y.copy(),
             "objective": np.array(self.objective, np.float64),
             "counters": np.array([self.updates, self.step_length, self.cold_scale, self._warmth]),
@@ -360,7 +369,10 @@ class Subspace:
             if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
                 raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
-        self._faded = array_of(state, "faded", (k, k), "float64", -LARGEST, LARGEST)
+        faded = array_of(state, "faded", (None, k), "float64", -LARGEST, LARGEST)
+        if len(faded) not in (k, 2 * k):
+            raise ParameterError(f"faded must have {2 * k} rows, got {len(faded)}")
+        self._fading = np.stack([np.eye(k), faded.T] if len(faded) == k else np.vsplit(faded, 2))  # k rows: ``P^-T Q'``
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after

@@ -113,3 +113,37 @@ def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank, m
         np.testing.assert_allclose(tracker.low_rank_[100:160], before @ turns[-1].T @ turns[-1] @ y, atol=1e-5)
         np.testing.assert_allclose(np.delete(tracker.low_rank_ - stepped, np.s_[100:160]), 0, atol=1e-6)
     assert np.abs(stepped - tracker.low_rank_)[100:160].max() > 1e-6
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+@pytest.mark.parametrize("form", ["new", "old"])
+def test_fading_follows_steps_and_changes_of_coordinates(rank, form, monkeypatch):
+    tracker, x, rng = trained(rank)
+    subspace = tracker.subspace_
+    faded, fade, change, subspace.has_unseen = np.eye(rank), subspace._fade, subspace._change_coordinates, True
+
+    def faded_by(T, turn):
+        nonlocal faded
+        faded = np.linalg.solve(T[:, :rank].T, faded @ turn.T)
+        fade(T, turn)
+
+    def changed_by(L):
+        nonlocal faded
+        faded = L.T @ faded @ np.linalg.inv(L.T)
+        change(L)
+
+    monkeypatch.setattr(subspace, "_fade", faded_by)
+    monkeypatch.setattr(subspace, "_change_coordinates", changed_by)
+    for i in range(40):
+        x = (x + rng.normal(0, 0.1, M)).astype(F)
+        subspace.update(subspace.separate(x), 0.1)
+        if i % 10 == 5:
+            subspace.retarget(rng.random(M).astype(F), (rng.random(M) < 0.1).astype(np.uint8))
+        if i == 20:
+            state = subspace.state()
+            subspace.set_state(state if form == "new" else {**state, "faded": faded})
+    used, multiply, expected = [], subspace.basis.multiply, faded
+    monkeypatch.setattr(subspace.basis, "multiply", lambda A, where: (used.append(A), multiply(A, where))[1])
+    subspace.restore(np.ones(M, np.uint8))
+    np.testing.assert_allclose(used[0], expected, rtol=1e-9, atol=1e-9)
+    assert np.abs(expected - np.eye(rank)).max() > 1e-6
