@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
+from bgsub.scene.scene_manager import SceneManager
 
 pytestmark = pytest.mark.large
 H, W = 96, 128
@@ -265,6 +266,18 @@ def test_a_cut_under_a_caption_is_one():
     assert share(result.mask) < 0.02
     assert not any(subtractor.process(other.frame()).event for _ in range(20))
     assert subtractor.process(camera.frame()).event == "scene-return"
+
+
+def test_known_foreground_at_cuts_lies_as_the_background(monkeypatch):
+    camera, given, is_new, known = Camera(picture()), [], SceneManager._is_new, np.zeros((H, W), np.uint8)
+    subtractor = started(camera)
+    monkeypatch.setattr(SceneManager, "_is_new", lambda self, *args: (given.append(args[1]), is_new(self, *args))[1])
+    image, where = with_object(camera.background)
+    known[where] = 1
+    image, moved = (np.roll(one, (3, 5), axis=(0, 1)) for one in (image, known))  # the camera
+    for _ in range(6):
+        subtractor.apply(camera.frame(image), knownForegroundMask=moved)
+    np.testing.assert_array_equal(given[-1], known)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.02])
