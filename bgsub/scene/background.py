@@ -156,17 +156,14 @@ class TrackedBackground:
 
     def state(self) -> State:
         """Return what the next frame depends on, copied."""
-        state = self.tracker.state()
-        is_steady = self._passed == self._subspace.updates % _RESTORED  # the frames were never rare
-        return state if is_steady else {**state, "passed": np.array([float(self._passed)])}
+        return {**self.tracker.state(), "passed": np.array([float(self._passed)])}
 
     def set_state(self, state: State) -> None:
         """Restore the tracker; ParameterError if it does not fit."""
         # coefficients out of range would lead to a singular matrix later in the stream
         self.tracker.set_state(state, self.frames.size)
         self._subspace = self.tracker.subspace_
-        passed = numbers_of(state, "passed", 1)[0] if "passed" in state else self._subspace.updates % _RESTORED
-        self._passed = int(passed)
+        self._passed = int(numbers_of(state, "passed", 1)[0])
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
 

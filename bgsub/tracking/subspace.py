@@ -353,7 +353,7 @@ class Subspace:
             "subset": self._subset.state(),
             "R": self._R.copy(),
             "C": self._C.copy(),
-            "faded": self._fading.reshape(-1, self.basis.k).copy(),
+            "fading": self._fading.copy(),
             "coefficients": self.y.copy(),
             "objective": np.array(self.objective, np.float64),
             "counters": np.array([self.updates, self.step_length, self.cold_scale, self._warmth]),
@@ -369,10 +369,7 @@ class Subspace:
             if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
                 raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
-        faded = array_of(state, "faded", (None, k), "float64", -LARGEST, LARGEST)
-        if len(faded) not in (k, 2 * k):
-            raise ParameterError(f"faded must have {2 * k} rows, got {len(faded)}")
-        self._fading = np.stack([np.eye(k), faded.T] if len(faded) == k else np.vsplit(faded, 2))  # k rows: ``P^-T Q'``
+        self._fading = array_of(state, "fading", (2, k, k), "float64", -LARGEST, LARGEST)
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after

@@ -116,8 +116,7 @@ def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank, m
 
 
 @pytest.mark.parametrize("rank", [1, 3, 5])
-@pytest.mark.parametrize("form", ["new", "old"])
-def test_fading_follows_steps_and_changes_of_coordinates(rank, form, monkeypatch):
+def test_fading_follows_steps_and_changes_of_coordinates(rank, monkeypatch):
     tracker, x, rng = trained(rank)
     subspace = tracker.subspace_
     faded, fade, change, subspace.has_unseen = np.eye(rank), subspace._fade, subspace._change_coordinates, True
@@ -140,8 +139,7 @@ def test_fading_follows_steps_and_changes_of_coordinates(rank, form, monkeypatch
         if i % 10 == 5:
             subspace.retarget(rng.random(M).astype(F), (rng.random(M) < 0.1).astype(np.uint8))
         if i == 20:
-            state = subspace.state()
-            subspace.set_state(state if form == "new" else {**state, "faded": faded})
+            subspace.set_state(subspace.state())
     used, multiply, expected = [], subspace.basis.multiply, faded
     monkeypatch.setattr(subspace.basis, "multiply", lambda A, where: (used.append(A), multiply(A, where))[1])
     subspace.restore(np.ones(M, np.uint8))
