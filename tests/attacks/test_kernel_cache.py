@@ -9,31 +9,9 @@ import sys
 
 import numpy as np
 import pytest
+from kernel_programs import WHOLE
 from scoring import scored
 
-# A process with a table of two small kernels; it prints whether they work and whether they were compiled.
-PROGRAM = """
-import subprocess
-import numpy as np
-from bgsub.scene import _segment_kernels, kernel_warmup
-kernel_warmup.stages = lambda frames: [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"],
-    ["scene._frame_kernels.clear: u1_1, u1_1"], ["tracking._step_kernels.compose: f8_2, f8_2, f8_1"]]
-started = []
-
-class Counted(subprocess.Popen):
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        started.append(self.pid)
-
-kernel_warmup.subprocess.Popen = Counted
-warmup = kernel_warmup.prepare(kernel_warmup.Frames("uint8", 3, 3))
-warmup.wait(kernel_warmup.TRACKING)
-warmup.load()
-warmup.join()
-flat = np.zeros(4, np.uint8)
-_segment_kernels.paint(np.ones(4, np.uint8), 7, flat, np.ones(1, np.uint8))
-print(flat.tolist() == [7] * 4, bool(started))
-"""
 DAMAGES = {  # the ending of the files, and the bytes that are kept, or None for random bytes, or -1 for no file
     "50 bytes of index": ("nbi", 50),
     "random data": ("nbc", None),
@@ -50,10 +28,10 @@ def run(tmp_path):
 
     def program(**variables):
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), **variables}
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM], env=environment, check=False, capture_output=True, text=True
-        )
-        return *(word == "True" for word in (done.stdout or "False False").split()), done.stderr.splitlines()
+        command = [sys.executable, "-c", WHOLE]
+        done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+        children, *_, works = done.stdout.split() or ("0", "")
+        return works == "True", children != "0", done.stderr.splitlines()
 
     return program
 

@@ -11,46 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 from filelock import FileLock
+from kernel_programs import BEGIN, WHOLE
 from numba import config
 
 TESTS = Path(__file__).parents[1]
-# A process with a table of three small kernels, which counts the processes that it starts.
-BEGIN = """
-import os, subprocess, sys, threading
-from bgsub.scene import _segment_kernels, kernel_table, kernel_warmup
-from bgsub.scene.kernel_table import FIRST_FRAME, TRACKING, Frames
-import numpy as np
-
-ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], ["scene._frame_kernels.clear: u1_1, u1_1"],
-        ["scene._frame_kernels.contrast: P_1, i8_1, i8"]]
-kernel_warmup.stages = lambda frames: ROWS
-FRAMES = Frames("uint8", 3, 3)
-started = []
-
-class Counted(subprocess.Popen):
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        started.append(self.pid)
-
-kernel_warmup.subprocess.Popen = Counted
-
-def say(*words):
-    print(*words, flush=True)
-
-def lock():
-    return kernel_warmup._stamp(FRAMES).with_name("bgsub-kernels.lock")
-
-def works():
-    flat = np.zeros(4, np.uint8)
-    _segment_kernels.paint(np.ones(4, np.uint8), 7, flat, np.ones(1, np.uint8))
-    return flat.tolist() == [7] * 4
-
-def tell():
-    stats = _segment_kernels.paint.stats
-    stamp = kernel_warmup._stamp(FRAMES)
-    say(len(started), sum(stats.cache_misses.values()), stamp is not None and stamp.exists(), works())
-"""
-WHOLE = BEGIN + "warmup = kernel_warmup.prepare(FRAMES)\nwarmup.wait(TRACKING)\nwarmup.load()\nwarmup.join()\ntell()\n"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")]
 
 
