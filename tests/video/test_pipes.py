@@ -69,19 +69,6 @@ def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
     assert 0 < len(got) < COUNT
 
 
-def test_a_terminal_is_no_video():
-    master, slave = os.openpty()
-    before = os.dup(0)
-    try:
-        os.dup2(slave, 0)
-        with pytest.raises(SourceError, match="standard input is a terminal"):
-            open_source("-")
-    finally:
-        os.dup2(before, 0)
-        for descriptor in (before, master, slave):
-            os.close(descriptor)
-
-
 # Standard output
 
 
