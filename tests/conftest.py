@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from numba import config
+from video_fakes import ThresholdSubtractor, Writers, make_frames
 
 from bgsub.numerics.threads import cores
 
@@ -67,6 +68,24 @@ def no_thread_left(request):
     if request.path.parent in THREADED:
         # The threads that load and run kernels belong to the process.
         assert {thread for thread in threading.enumerate() if not thread.name.startswith("kernel-")} <= before
+
+
+@pytest.fixture
+def frames():
+    return make_frames()
+
+
+@pytest.fixture
+def subtractor():
+    return ThresholdSubtractor()
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A function that returns a named pipe and writes bytes into it from a thread."""
+    writers = Writers(tmp_path)
+    yield writers
+    writers.join()
 
 
 def pytest_configure(config):

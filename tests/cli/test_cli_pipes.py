@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_inputs import PROGRAM, QUICK, make_scene, names, read_masks
 from live_fakes import wait_until
-from video_fakes import Writers, needs_pipes, read_video, streamed, write_video
+from video_fakes import needs_pipes, read_video, streamed, write_video
 
 pytestmark = needs_pipes
 
@@ -27,14 +27,6 @@ def finish(process):
     """Return exit code, bytes of standard output and text of standard error."""
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err.decode()
-
-
-@pytest.fixture
-def written(tmp_path):
-    """A function that returns a named pipe and writes bytes into it from a thread."""
-    writers = Writers(tmp_path)
-    yield writers
-    writers.join()
 
 
 @pytest.mark.slow
