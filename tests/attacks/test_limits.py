@@ -7,7 +7,6 @@ import gc
 import json
 import os
 import re
-import signal
 import struct
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import threading
 import tracemalloc
 import zipfile
 import zlib
-from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
@@ -26,6 +24,7 @@ from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
 from live_fakes import beside
 from scoring import scored
+from sink_kit import file_limit
 from video_fakes import content, needs_pipes, separate, write_images, write_video
 
 from bgsub._opencv import cv2
@@ -92,18 +91,6 @@ def place(inputs, tmp_path, monkeypatch):
 # -- full disks
 
 
-@contextmanager
-def files_limited_to(size):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
-
-
 @pytest.mark.parametrize("kind", COMMANDS)
 @scored("full disk: {kind}")
 def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries):
@@ -116,7 +103,7 @@ def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatc
     for share in tries([50], [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]):
         output = place / f"out{share}"
         output.mkdir()
-        with files_limited_to(largest * share // 100):
+        with file_limit(largest * share // 100):
             capsys.readouterr()
             code = invoke([word.replace("out", output.name, 1) if word.startswith("out") else word for word in words])
         found = {n: data for n, data in content(output).items() if not any(part in n for part in NOT_OUTPUTS)}
