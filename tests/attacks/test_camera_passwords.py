@@ -2,60 +2,23 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from camera_servers import BASIC, CERTIFICATE, RtspCamera, add_tls
+from camera_servers import BASIC, CERTIFICATE, HttpCamera, RtspCamera, add_tls
 from scoring import scored
 from serving import serving
 from video_fakes import make_frames, write_video
 
-from bgsub._opencv import cv2
 from bgsub.cli import invoke
 from bgsub.errors import SourceError
 from bgsub.jobs.job import Job
 from bgsub.live import LiveSession
 from bgsub.video import CameraSource
 
-JPEG = bytes(cv2.imencode(".jpg", make_frames(1, 48, 64)[0])[1])
 TIMES = {"open_timeout": 5, "read_timeout": 5, "reconnect": False}
 DIGEST = 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        server, secret = self.server, self.headers.get("Authorization")
-        server.requests.append(self.path)
-        server.secrets += [secret] if secret else []
-        code, fields = server.answer(self.path) if server.answer else (200, {})
-        if code == 200 and server.ask and not secret:
-            code, fields = 401, {"WWW-Authenticate": server.ask}
-        body = fields.pop("body", JPEG * 20 if code == 200 else b"")
-        self.send_response(code)
-        for name, value in {**fields, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-class HttpCamera(http.server.ThreadingHTTPServer):
-    """Sends pictures, or what `answer` returns for a path: a status and the fields of the header; see `RtspCamera`."""
-
-    daemon_threads = False
-    host = "127.0.0.1"
-
-    def __init__(self, ask="", answer=None):
-        super().__init__((self.host, 0), _Handler)
-        self.ask, self.answer, self.requests, self.secrets = ask, answer, [], []
-        self.port = self.server_address[1]
-
-    def handle_error(self, *_):
-        """Ignore clients that close the connection."""
 
 
 @contextmanager

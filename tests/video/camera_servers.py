@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import re
 import socketserver
 import ssl
@@ -11,6 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from video_fakes import make_frames
+
+from bgsub._opencv import cv2
+
+JPEG = bytes(cv2.imencode(".jpg", make_frames(1, 48, 64)[0])[1])
 #: Key and certificate of "localhost", signed by itself. Made by `openssl req -x509 -newkey ec -pkeyopt
 #: ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost -addext subjectAltName=DNS:localhost`.
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
@@ -29,6 +35,44 @@ def add_tls(server: socketserver.BaseServer) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+
+
+class HttpCamera(http.server.ThreadingHTTPServer):
+    """Sends `body`, or what `answer` returns for a path: a status and the fields of the header; see `RtspCamera`.
+
+    `accepts` gets the password of a request and its path.
+    """
+
+    daemon_threads = False
+    host = "127.0.0.1"
+    body = JPEG * 20
+
+    def __init__(self, ask="", answer=None, accepts=lambda _secret, _path: True) -> None:
+        super().__init__((self.host, 0), _HttpHandler)
+        self.ask, self.answer, self.accepts, self.requests, self.secrets = ask, answer, accepts, [], []
+        self.port = self.server_address[1]
+
+    def handle_error(self, *_: object) -> None:
+        """Ignore clients that close the connection."""
+
+
+class _HttpHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server, secret = self.server, self.headers.get("Authorization")
+        server.requests.append(self.path)
+        server.secrets += [secret] if secret else []
+        code, fields = server.answer(self.path) if server.answer else (200, {})
+        if code == 200 and server.ask and not (secret and server.accepts(secret, self.path)):
+            code, fields = 401, {"WWW-Authenticate": server.ask}
+        body = fields.pop("body", server.body if code == 200 else b"")
+        self.send_response(code)
+        for name, value in {**fields, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
 
 
 Answer = Callable[[str], bytes | Iterator[bytes] | None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.server
 import logging
 import re
 import threading
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from camera_servers import HttpCamera
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_fakes import beside, wait_until
@@ -183,46 +183,24 @@ def test_cameras():
         parse_camera("gopher://me:secret@host")
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Sends a file, if the password is right."""
+def is_right(secret, path):
+    """Whether a password is that of the addresses below."""
+    if secret.startswith("Basic"):
+        return secret == "Basic " + base64.b64encode(b"me:se/cret").decode()
+    fields = dict(re.findall(r'(\w+)="?([^",]*)"?', secret))
 
-    def do_GET(self):
-        server, data = self.server, b""
-        server.asked.append(self.path)
-        if self.path in server.elsewhere:
-            status, *field = 302, "Location", server.elsewhere[self.path]
-        elif server.ask and not self.knows_password():
-            status, *field = 401, "WWW-Authenticate", server.ask
-        else:
-            data = server.data
-            status, *field = 200, "Content-Length", str(len(data))
-        self.send_response(status)
-        self.send_header(*field)
-        self.end_headers()
-        self.wfile.write(data)
+    def md5(*parts):
+        return hashlib.md5(":".join(parts).encode()).hexdigest()
 
-    def knows_password(self):
-        given = self.headers.get("Authorization", "")
-        if self.server.ask.startswith("Basic"):
-            return given == "Basic " + base64.b64encode(b"me:se/cret").decode()
-        fields = dict(re.findall(r'(\w+)="?([^",]*)"?', given))
-
-        def md5(*parts):
-            return hashlib.md5(":".join(parts).encode()).hexdigest()
-
-        numbers = [fields.get(name, "") for name in ("nonce", "nc", "cnonce", "qop")]
-        return fields.get("response") == md5(md5("me", "door", "se/cret"), *numbers, md5("GET", self.path))
-
-    def log_message(self, *_):
-        pass
+    numbers = [fields.get(name, "") for name in ("nonce", "nc", "cnonce", "qop")]
+    return fields.get("response") == md5(md5("me", "door", "se/cret"), *numbers, md5("GET", path))
 
 
 @contextmanager
 def served(data, ask="", elsewhere=()):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads, server.handle_error = False, lambda *_: None  # clients may close the connection
-    server.data, server.ask, server.elsewhere = data, ask, dict(elsewhere)
-    server.asked, server.place = [], f"127.0.0.1:{server.server_port}"
+    moved = dict(elsewhere)
+    server = HttpCamera(ask, lambda path: (302, {"Location": moved[path]}) if path in moved else (200, {}), is_right)
+    server.body, server.place = data, f"127.0.0.1:{server.port}"
     with serving(server):
         yield server
 
@@ -254,7 +232,7 @@ def test_redirections_to_the_same_host(video):
         served(b"", elsewhere={"/video": "/other", "/other": f"http://{own.place}/last video?a=b c"}) as server,
     ):
         check(f"http://{server.place}/video", video)
-        assert own.asked[0].startswith("/last%20video?a=b")
+        assert own.requests[0].startswith("/last%20video?a=b")
 
 
 @pytest.mark.parametrize(("name", "codec"), [("video.mkv", "mp4v"), ("video.avi", "MJPG"), ("video.ts", "MPG2")])
