@@ -136,13 +136,8 @@ OUTPUTS = ("--start-frames", 5, "--save", "mask.png,mask.npz", "--event-formats"
 
 @pytest.fixture
 def pictures():
-    """Sixty frames of 64x48; from frame 30 on, a square moves to the right."""
-    rng = np.random.default_rng(0)
-    wall = np.kron(rng.integers(60, 120, (6, 8, 3)), np.ones((8, 8, 1)))
-    pictures = np.clip(wall + rng.normal(0, 2, (60, 48, 64, 3)), 0, 255).astype(np.uint8)
-    for index in range(COME, 60):
-        pictures[index, 16:30, index - COME + 2 : index - COME + 16] = (20, 30, 250)
-    return pictures
+    """Frames of 64x48; a square crosses them once."""
+    return make_scene(56, 48, 64, empty=COME)
 
 
 def check_numbers(out, images):

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from cli_inputs import make_scene
 from video_fakes import FakeSource, ThresholdSubtractor, content, make_frames, separate, write_images, write_video
 
 from bgsub.errors import ParameterError, SinkError, SourceError
@@ -22,18 +22,13 @@ from bgsub.parameters import SUBTRACTOR
 from bgsub.video import Frame, open_source
 
 QUICK = {"start_frames": 10, "threads": 1}
-COUNT, HEIGHT, WIDTH = 60, 48, 64
+COUNT, HEIGHT, WIDTH = 60, 48, 90
 
 
 @pytest.fixture(scope="module")
 def pictures():
-    """A noisy wall before which, from frame 20 on, a bright square goes from left to right."""
-    rng = np.random.default_rng(0)
-    frames = rng.normal(90, 2, (COUNT, HEIGHT, WIDTH, 3))
-    for index in range(20, COUNT):
-        left = index - 20
-        frames[index, 16:30, left : left + 12] = 220
-    return frames.clip(0, 255).astype(np.uint8)
+    """From frame 20 on, a bright square goes from left to right."""
+    return make_scene(COUNT, HEIGHT, WIDTH, empty=20)
 
 
 @pytest.fixture
