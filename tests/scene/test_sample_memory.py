@@ -177,26 +177,14 @@ def test_standing_objects_are_not_stored_and_solid_pixels_rarely():
     assert 0.1 < written[0] / written[1] < 0.4
 
 
-def stream(memory_, frames, seed):
-    """Return the candidates left in some random frames."""
-    rng = np.random.default_rng(seed)
-    background, left = rng.integers(60, 200, (H, W, 3)).astype(np.uint8), []
-    for _ in range(frames):
-        x = (background + rng.integers(-40, 41, (H, W, 1))).astype(np.uint8)
-        over, solid = (rng.random((2, H, W)) < (0.7, 0.2)[0]).astype(np.uint8)
-        memory, age = memory_of(rng.choice([0.01, 0.1], (H, W))), rng.integers(0, 3, (H, W)).astype(np.uint16)
-        clear(memory_, over, x, background, memory)
-        memory_.learn(x, background, memory, solid, age, 0.04)
-        left.append(over)
-    return left
-
-
 def test_a_restored_state_is_equal():
-    one, empty = new(), new().state()
-    stream(one, 40, 0)
-    assert one.samples.any()
-    assert empty["samples"].shape[0] == 0  # pixels without samples are omitted
-    again = new()
+    one, again, pictures, standing = new(), new(), [grey(160), grey(60)], np.zeros((H, W), np.uint8)
+    assert one.state()["samples"].shape[0] == 0
+    standing[: H // 2] = 1
+    feed(one, pictures, grey(100), solid=standing, age=2 * standing.astype(np.uint16), frames=5 * EVERY)
+    assert 0 < len(one.state()["samples"]) < H * W  # pixels without samples are omitted
     again.set_state(one.state())
     np.testing.assert_array_equal(again.samples, one.samples)
-    np.testing.assert_array_equal(stream(again, 5, 1), stream(one, 5, 1))
+    for frames in range(1, 6):
+        np.testing.assert_array_equal(*(feed(each, pictures, grey(100), frames=frames) for each in (again, one)))
+    np.testing.assert_array_equal(again.samples, one.samples)
