@@ -162,25 +162,6 @@ def test_an_object_that_fills_a_region_is_no_event_of_the_frame():
     assert most > 0.9
 
 
-@pytest.mark.large
-def test_a_loaded_subtractor_continues(tmp_path):
-    frames = np.random.default_rng(5).integers(90, 110, (8, 32, 48), dtype=np.uint8)
-    frames[-1, 10:20, 10:20] = frames[-2:, :, 40:] = 255
-    regions = Regions(["0,0,40,32"])
-    straight = RegionSubtractor(BackgroundSubtractor(start_frames=4), regions)
-    for frame in frames[:5]:
-        straight.process(frame)
-    straight.save(tmp_path / "model.npz")
-    inner = BackgroundSubtractor.load(tmp_path / "model.npz")
-    again = RegionSubtractor(BackgroundSubtractor.load(tmp_path / "model.npz"), regions)
-    for frame in frames[5:]:
-        result, part = again.process(frame), inner.process(frame)
-        np.testing.assert_array_equal(result.mask[:, :40], part.mask[:, :40])
-        np.testing.assert_array_equal(result.background[:, :40], part.background[:, :40])
-    assert result.mask[10:20, 10:20].mean() > 200
-    assert not result.mask[:, 40:].any()
-
-
 # Sources with black regions
 
 
