@@ -67,8 +67,15 @@ def objects_of(shape, absorb_after, ghosts):
     return StandingObjects(FrameFormat(shape, "float32", 1.0), parameters)
 
 
-def see(objects, frame, background, mask):
-    return objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask))
+def with_object(box, level=0.9):
+    """Return a frame with an object, and the background."""
+    background, frame = scene(), scene()
+    frame[box] = level
+    return frame, background
+
+
+def see(objects, frame, background, mask, **elapsed):
+    return objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask), **elapsed)
 
 
 def feed(objects, frame, background, mask, frames):
@@ -81,10 +88,15 @@ def feed(objects, frame, background, mask, frames):
     return released
 
 
+def assert_only(released, expected):
+    """Check what was released, each time."""
+    assert released
+    for found in released.values():
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_foreground_is_hidden_until_released():
-    objects, background = objects_of((H, W, 1), 4 / FPS, False), scene()
-    frame, mask = background.copy(), mask_of(BOX)
-    frame[BOX] = 0.9
+    objects, mask, (frame, background) = objects_of((H, W, 1), 4 / FPS, False), mask_of(BOX), with_object(BOX)
     assert objects.hidden_pixels() is None
     feed(objects, frame, background, mask, 1)
     np.testing.assert_array_equal(objects.hidden_pixels() > 0, mask == 255)
@@ -97,30 +109,24 @@ def test_foreground_is_hidden_until_released():
 
 
 def test_only_standing_objects_are_absorbed_after_the_set_time():
-    background, mask = scene(), mask_of(BOX)
-    frame = background.copy()
-    frame[BOX] = 0.9
+    mask, (frame, background) = mask_of(BOX), with_object(BOX)
     released = feed(standing(absorb_after=3.0), frame, background, mask, 3 * FPS + LOOKS)
     assert min(released) in range(3 * FPS, 3 * FPS + LOOKS)
     np.testing.assert_array_equal(released[min(released)], mask == 255)
     assert not feed(standing(absorb_after=math.inf), frame, background, mask, 100)
     objects, texture = standing(absorb_after=1.0), reference.Texture(9, side=W).seen(14, 20)
     for i in range(40):  # moving
-        frame, box = background.copy(), np.s_[12:26, i % (W - 20) : i % (W - 20) + 20]
-        frame[box] = 0.9 if i % 2 else texture
-        assert see(objects, frame, background, mask_of(box)) is None
+        box = np.s_[12:26, i % (W - 20) : i % (W - 20) + 20]
+        assert see(objects, *with_object(box, 0.9 if i % 2 else texture), mask_of(box)) is None
 
 
 def test_ages_have_no_limit():
-    background, mask = scene(), mask_of(BOX)
-    frame = background.copy()
-    frame[BOX] = 0.9
-    objects = standing(absorb_after=1e6)  # 10^7 frames
+    objects, seen = standing(absorb_after=1e6), (*with_object(BOX), mask_of(BOX))  # 10^7 frames
     for _ in range(4):
-        assert objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask), elapsed=33000) is None
+        assert see(objects, *seen, elapsed=33000) is None
     objects.tune(SubtractorParameters(fps=FPS, absorb_after=2e6, ghosts=False))
     frames = 4 * 33000
-    while objects.released(frame.ravel(), background.ravel(), mask, reference.filled(mask), elapsed=33000) is None:
+    while see(objects, *seen, elapsed=33000) is None:
         frames += 33000
     assert frames == pytest.approx(2e7, rel=0.01)
 
@@ -129,67 +135,48 @@ def test_ages_have_no_limit():
 def test_the_background_is_proven_in_seconds(elapsed):
     objects = standing()
     for _ in range(4 * LOOKS):
-        objects.released(scene().ravel(), scene().ravel(), mask_of(), reference.filled(mask_of()), elapsed=elapsed)
+        see(objects, scene(), scene(), mask_of(), elapsed=elapsed)
     assert (objects.support == min(4 * elapsed, 20 * FPS // LOOKS)).all()
 
 
 def test_remains_of_a_light_change_are_released():
-    objects, background = standing(), scene()
-    person, patch = np.s_[10:20, 5:12], np.s_[10:30, 30:45]
+    objects, person, patch = standing(), np.s_[10:20, 5:12], np.s_[10:30, 30:45]
     late = np.s_[32:38, 20:28]  # was no foreground when the light changed
     objects.light_changed(mask_of(person), mask_of(person, patch))
-    frame = background.copy()
-    frame[patch] = 0.95
-    released = feed(objects, frame, background, mask_of(person, patch, late), 2 * FPS)
-    assert released
+    released = feed(objects, *with_object(patch, 0.95), mask_of(person, patch, late), 2 * FPS)
+    assert_only(released, mask_of(patch) == 255)
     assert min(released) <= 3
-    for found in released.values():
-        np.testing.assert_array_equal(found, mask_of(patch) == 255)
     assert max(released) <= FPS  # later on, new foreground is an object
 
 
 def test_lamps_that_come_on_slowly_leave_no_objects():
     """The foreground that the first lamp makes is no object when the second one comes on; a person before is."""
-    objects, background = standing(), scene()
-    person, patch = np.s_[10:20, 5:12], np.s_[10:30, 30:45]
+    objects, person, patch = standing(), np.s_[10:20, 5:12], np.s_[10:30, 30:45]
     objects.light_changed(mask_of(person), mask_of(person))
-    frame = background.copy()
-    frame[patch] = 0.95
-    assert see(objects, frame, background, mask_of(person, patch)) is None
+    seen = *with_object(patch, 0.95), mask_of(person, patch)
+    assert see(objects, *seen) is None
     objects.light_changed(mask_of(person, patch), mask_of(person, patch))
-    released = feed(objects, frame, background, mask_of(person, patch), FPS)
-    assert released
-    for found in released.values():
-        np.testing.assert_array_equal(found, mask_of(patch) == 255)
+    assert_only(feed(objects, *seen, FPS), mask_of(patch) == 255)
 
 
 def test_a_remain_that_was_background_once_is_no_light():
-    objects, background = standing(), scene()
-    left, right = np.s_[10:30, 24:34], np.s_[10:30, 34:44]
+    objects, left, right = standing(), np.s_[10:30, 24:34], np.s_[10:30, 34:44]
     objects.light_changed(mask_of(), mask_of(left, right))
-    frame = background.copy()
-    frame[10:30, 24:44] = 0.95
-    assert see(objects, frame, background, mask_of(left)) is None
-    released = feed(objects, frame, background, mask_of(left, right), FPS)
-    assert released
-    for found in released.values():
-        np.testing.assert_array_equal(found, mask_of(left) == 255)
+    pictures = with_object(np.s_[10:30, 24:44], 0.95)
+    assert see(objects, *pictures, mask_of(left)) is None
+    assert_only(feed(objects, *pictures, mask_of(left, right), FPS), mask_of(left) == 255)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_ghosts_are_released_and_standing_objects_kept(channels):
-    empty = scene(channels)
-    with_object = empty.copy()
-    with_object[BOX] = np.linspace(0.05, 0.2, channels)
-    mask = mask_of(BOX)
-    ghost = feed(standing(channels, ghosts=True), empty, with_object, mask, 2 * FPS)
-    assert ghost
+    empty, occupied, mask = scene(channels), scene(channels), mask_of(BOX)
+    occupied[BOX] = np.linspace(0.05, 0.2, channels)
+    ghost = feed(standing(channels, ghosts=True), empty, occupied, mask, 2 * FPS)
+    assert_only(ghost, with_rim(BOX))
     assert min(ghost) in range(FPS // 2, FPS // 2 + LOOKS)
-    assert min(feed(standing(channels, 1e7, True), empty, with_object, mask, 2 * FPS)) == min(ghost)
-    for found in ghost.values():
-        np.testing.assert_array_equal(found, with_rim(BOX))
-    assert not feed(standing(channels, ghosts=True), with_object, empty, mask, 2 * FPS)
-    assert not feed(standing(channels, ghosts=False), empty, with_object, mask, 2 * FPS)
+    assert min(feed(standing(channels, 1e7, True), empty, occupied, mask, 2 * FPS)) == min(ghost)
+    assert not feed(standing(channels, ghosts=True), occupied, empty, mask, 2 * FPS)
+    assert not feed(standing(channels, ghosts=False), empty, occupied, mask, 2 * FPS)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -214,13 +201,10 @@ def test_edges_inside_where_there_are_none(region):
 
 def test_ghost_is_released_beside_an_object():
     for box, there in ((np.s_[5:15, 5:20], np.s_[22:36, 25:45]), (BOX, np.s_[12:26, 36:38])):  # the second one adjoins
-        background, frame = scene(), scene()
+        frame, background = with_object(there, 0.95)
         background[box] = 0.05
-        frame[there] = 0.95
         released = feed(standing(ghosts=True), frame, background, mask_of(box, there), FPS)
-        assert released
-        for found in released.values():
-            np.testing.assert_array_equal(found, with_rim(box) & (mask_of(there) == 0))
+        assert_only(released, with_rim(box) & (mask_of(there) == 0))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9), (4, 1)])
