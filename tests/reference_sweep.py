@@ -8,14 +8,12 @@ from collections import namedtuple
 import numpy as np
 from reference_tracking import F, arguments, separate
 
-from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import CHUNK, Images
 from bgsub.scene._frame_kernels import CompareParams as KernelLook
 from bgsub.scene.background import Comparison, TrackedBackground
 from bgsub.scene.engine import SweepEngine
-from bgsub.scene.engine import SweepResult as EngineResult
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
 from bgsub.tracking.basis import Cost, Visit
@@ -237,59 +235,3 @@ def basis_of(tracker):
     k, m, deferred = basis.k, basis.m, basis.deferred
     V, e = basis.stack[:k, :m].T.astype(float), basis.stack[k, :m].astype(float)
     return deferred_basis(V, e, deferred.G, deferred.N, deferred.block)
-
-
-class DenseEngine(SweepEngine):
-    """`SweepEngine` with the twins above in place of the kernels of a frame."""
-
-    def __init__(self, frames, rank, threads, sigma):
-        super().__init__(frames, rank, threads, sigma)
-        self.frames = frames
-
-    def sweep(self, sweep, hidden, everywhere):
-        stack, G, c, _, turn = sweep.visit
-        k, m = len(c), self.picture.size
-        hidden = np.zeros(self.over.size) if hidden is None else hidden
-        model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
-        arrays = (np.asarray(a, float).reshape(-1) for a in (self.picture, hidden, self.images.pixels))
-        kind, mu, p = sweep.cost
-        surrogate = Surrogate({code: name for name, code in CODES.items()}[len(kind)], float(mu), float(p))
-        if everywhere:
-            self._keep_before()
-        block = self.block * self.frames.channels
-        result = twin_of_sweep(*model, everywhere, *arrays, block, self._limits(surrogate))
-        stack[:k, :m], stack[k, :m] = result.V.T, result.e
-        count = self._show(result.picture)
-        return EngineResult(result.products[:-1], float(result.products[-1]), count)
-
-    def compare(self, low_rank=NOTHING):
-        if low_rank.size:
-            self._keep_before()
-        return self._show(self.frames.pixels_full * low_rank if low_rank.size else self.picture.reshape(-1))
-
-    def learn(self, skip, learn, due):
-        d, number = self.residual().reshape(-1), numbers(skip.size, self.block, due[0])
-        flags, visited, sigma = skip.reshape(-1), number == due[1], self.images.sigma
-        rate = learn.rate * (visited & (flags == 0))
-        sigma[:] = np.where(visited, np.maximum(sigma + rate * (np.minimum(d, learn.clip) - sigma), learn.floor), sigma)
-
-    def residual(self):
-        return distances(self.images.pixels, self.picture.reshape(-1), self._limits(None)).reshape(self.over.shape)
-
-    def _limits(self, surrogate):
-        full = self.frames.pixels_full
-        top = 255.0 if self.picture.dtype == np.uint8 else 0.0
-        return CompareParams(surrogate, 1 / full, self.frames.channels, full, top, *map(float, self._look[-2:]))
-
-    def _show(self, picture):
-        if self.picture.dtype == np.uint8:
-            picture = np.floor(np.clip(picture, 0, 255) + 0.5)
-        self.picture[:] = picture.reshape(self.picture.shape)
-        d, look = self.residual(), self._limits(None)
-        sigma = self.images.sigma.reshape(d.shape)
-        self.strong[:], self.over[:] = d > look.threshold, d > np.maximum(look.threshold, look.factor * sigma)
-        self.filled[:] = 1
-        return np.count_nonzero(self.over)
-
-
-twin_of_sweep = sweep

@@ -1,29 +1,47 @@
-"""A dense float64 engine in place of the compiled one."""
+"""The engine calls its kernels on all blocks, on one thread or two, and keeps the background before."""
 
 import numpy as np
 import pytest
 import reference_sweep as dense
+from reference_tracking import SURROGATES, F, arguments
 
-from bgsub import BackgroundSubtractor
-from bgsub.synthetic import scene
+from bgsub.scene._frame_kernels import LearnParams
+from bgsub.scene.engine import SweepEngine
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.tracking.basis import Cost, Visit
+from bgsub.tracking.subspace import Sweep
 
-F32 = np.float32
+SHAPE, K, PERIOD = (24, 31), 4, 3
 
 
-@pytest.mark.parametrize(("channels", "dtype"), [(3, np.uint8), pytest.param(1, np.float32, marks=pytest.mark.slow)])
-def test_dense_engine_gives_the_same_masks(channels, dtype, monkeypatch):
-    """Equal masks up to single pixels, including batch start, light and objects."""
-    frames = [frame for frame, _ in scene("lobby", size=(64, 48), length=80, seed=1, channels=channels, empty_start=12)]
-    frames = frames if dtype == np.uint8 else [frame.astype(F32) / 255 for frame in frames]
-    parameters = {"start_frames": 10, "subset": 600, "rank": 2}
-    usual = BackgroundSubtractor(**parameters)
-    masks = [usual.apply(frame) for frame in frames]
-    made = []
-    monkeypatch.setattr("bgsub.scene.model.SweepEngine", lambda *a: made.append(1) or dense.DenseEngine(*a))
-    other = BackgroundSubtractor(**parameters)
-    differing = [np.mean(mask != other.apply(frame)) for mask, frame in zip(masks, frames, strict=True)]
-    assert made
-    assert np.mean(differing) < 1e-3
-    assert max(np.mean(mask == 255) for mask in masks) > 0.01
-    level = 1 if dtype == np.uint8 else 1 / 255
-    assert np.mean(np.abs(usual.getBackgroundImage().astype(float) - other.getBackgroundImage())) < level / 4
+@pytest.mark.parametrize(("threads", "everywhere"), [(1, True), (2, False)])
+def test_passes_of_the_engine_equal_their_twins(threads, everywhere, monkeypatch):
+    dense.small_blocks(monkeypatch, PERIOD)
+    sigma = np.full(SHAPE, 0.02, F)
+    engine = SweepEngine(FrameFormat((*SHAPE, 3), "uint8", 255.0), K, threads, sigma)
+    case = dense.Case(sigma.size, engine.block, 3, np.uint8, K, PERIOD, 1, SURROGATES[0], everywhere, hides=True)
+    expected, flat = case.expected(), engine.picture.reshape(-1)
+    engine.set_limits(*dense.LIMITS)
+    for count in (1, 2):
+        engine.begin(case.pixels.reshape(*SHAPE, 3))
+        assert engine.before is (None if count == 1 else engine.picture)
+    flat[:] = case.before
+    visit = Visit(case.stack, case.G, case.c, PERIOD, case.turn)
+    result = engine.sweep(Sweep(visit, Cost(*arguments(SURROGATES[0])), None, 0), case.hidden, everywhere)
+    np.testing.assert_allclose([*result.products, result.cost], expected.products, rtol=1e-4, atol=2e-3)
+    np.testing.assert_allclose(flat, expected.picture, atol=0.5 + 2e-3)
+    assert result.candidates == np.count_nonzero(engine.over) > 0
+    np.testing.assert_array_equal(engine.before.reshape(-1), case.before if everywhere else flat)
+    shown = flat.copy()
+    assert engine.compare(np.zeros(flat.size, F)) == np.count_nonzero(engine.over)
+    assert not flat.any()
+    np.testing.assert_array_equal(engine.before.reshape(-1), case.before if everywhere else shown)
+    distances = dense.distances(case.pixels, flat, case.look)
+    np.testing.assert_allclose(engine.residual().reshape(-1), distances, atol=1e-6)
+    number, moved = dense.numbers(sigma.size, engine.block, PERIOD), np.full(sigma.size, 0.02)
+    for turn in range(PERIOD):
+        engine.learn(np.zeros(SHAPE, np.uint8), LearnParams(F(0.1), F(0.25), F(1e-3)), (PERIOD, turn))
+        moved = np.where(number == turn, moved + 0.1 * (np.minimum(distances, 0.25) - moved), moved)
+        np.testing.assert_allclose(sigma.reshape(-1), moved, atol=1e-6)
+    engine.begin(engine.picture)
+    assert engine.before is engine.picture
