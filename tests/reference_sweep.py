@@ -12,7 +12,7 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import CHUNK, Images
 from bgsub.scene._frame_kernels import CompareParams as KernelLook
-from bgsub.scene.background import Comparison, TrackedBackground
+from bgsub.scene.background import TrackedBackground
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
@@ -149,50 +149,17 @@ class SmallStep:
         )
 
 
-class PlainPasses(TrackedBackground):
-    """`TrackedBackground` by the plain passes of the tracker; a pending gradient is dropped."""
-
-    def separate(self, engine, hidden):
-        x = engine.images.pixels * self._scale
-        weights = NOTHING if hidden is None else np.repeat(hidden.reshape(-1) == 0, self.frames.channels).astype(F)
-        self._subspace._R = self._subspace._R[:0]
-        update = self._subspace.separate(x, weights)
-        return Comparison(engine.compare(self._subspace._low_rank), update)
-
-
-def tracked(frames, rank, kind=TrackedBackground, sigma=0.02, **parameters):
+def tracked(frames, rank, sigma=0.02, **parameters):
     """Return a tracked background fitted to the first half of the frames, (n, h, w, c), and an engine."""
     form = FrameFormat.of(frames[0])
     given = SubtractorParameters(rank=rank, subset=400, **parameters)
     engine = SweepEngine(form, rank, given.threads, np.full(form.shape[:2], sigma, F))
     engine.set_limits(*LIMITS)
-    background = kind(form, given, engine.block)
+    background = TrackedBackground(form, given, engine.block)
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
     _, _, components = np.linalg.svd(X, full_matrices=False)
     background.initialise(components[:rank], X @ components[:rank].T)
     return background, engine
-
-
-def seen_by(frames, rank, kind, events=(), **parameters):
-    """Yield picture, residual and candidates of the second half of the frames.
-
-    Events: pixels that are "hidden" in some frames, some "frozen" frames (the learning rate 0), a "fast" one, and one
-    after which a part of the frame is "absorbed".
-    """
-    background, engine = tracked(frames, rank, kind, **parameters)
-    h, w, _ = frames[0].shape
-    part = np.zeros((h, w), np.uint8)
-    part[h // 4 : h // 2 + 1, : w // 2 + 1] = 1
-    for i, pixels in enumerate(frames[len(frames) // 2 :]):
-        engine.begin(pixels)
-        hidden = part.astype(np.uint16) if "hidden" in events and i % 5 == 2 else None
-        compared = background.separate(engine, hidden)
-        assert compared.candidates == np.count_nonzero(engine.over)
-        yield engine.picture.astype(float), engine.residual(), engine.over.copy()
-        if not ("frozen" in events and i % 7 == 3):
-            background.learn(compared.update, 0.3 if "fast" in events and i == 4 else None)
-        if "absorbed" in events and i == len(frames) // 4:
-            background.absorb(pixels, part != 0)
 
 
 def planted(shape, dtype, n, seed, directions=2):

@@ -1,4 +1,4 @@
-"""The pass over the model: parts against dense twins, streams against the plain passes."""
+"""The pass over the model: parts against dense twins, streams against dense steps."""
 
 import tracemalloc
 
@@ -213,73 +213,55 @@ def test_accepted_full_step_does_not_increase_the_objective(surrogate, m, k, w, 
         assert case.out[1] <= case.out[0]
 
 
-def assert_same(frames, rank, events, **parameters):
-    """Compare both ways through the engine: equal results up to rounding."""
-    level = 1 if frames.dtype == np.uint8 else 1 / 255
-    streams = (
-        dense.seen_by(frames, rank, kind, events, **parameters) for kind in (dense.TrackedBackground, dense.PlainPasses)
-    )
-    for one, other in zip(*streams, strict=True):
-        assert np.abs(one[0] - other[0]).max() <= level
-        assert np.abs(one[1] - other[1]).max() <= (2 / 255 if frames.dtype == np.uint8 else 2e-3)  # a level each
-        assert np.abs(one[1] - other[1]).mean() <= 2e-4
-        assert np.mean(one[2] != other[2]) < 0.005
-
-
-def large(*values):
-    return pytest.param(*values, marks=pytest.mark.large)
-
-
-def slow(*values):
-    return pytest.param(*values, marks=[pytest.mark.large, pytest.mark.slow])
-
-
 @pytest.mark.parametrize(
-    ("dtype", "shape", "rank"),
-    [(np.uint8, (1, 1, 1), 1), slow(F, (7, 9, 3), 3), large(np.uint8, (31, 23, 3), 3), large(np.uint8, (13, 5, 1), 1),
-     slow(F, (33, 17, 1), 15), slow(np.uint8, (21, 22, 4), 2)],
-)  # fmt: skip
-def test_one_pass_equals_the_plain_passes(shape, rank, dtype, monkeypatch):
-    dense.small_blocks(monkeypatch, 1)
-    n = 40 if np.prod(shape) < 300 else 80
-    assert_same(dense.planted(shape, dtype, n, rank, min(rank, 2)), rank, ("hidden", "frozen", "fast"), threads=2)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize(("channels", "rank"), [(3, 1), (1, 15)])
-def test_one_pass_equals_the_plain_passes_in_a_scene(rank, channels, monkeypatch):
-    dense.small_blocks(monkeypatch, 1)
-    frames = scene("lobby", size=(81, 63), length=80, channels=channels, sway=1).frames()
-    assert_same(frames.reshape(*frames.shape[:3], channels), rank, ("hidden", "frozen", "fast", "absorbed"))
-
-
-@pytest.mark.parametrize(
-    ("surrogate", "period"),
-    [("atan", 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in [("log", 1), ("lp", 3)])],
+    ("surrogate", "period", "dtype", "shape", "rank"),
+    [
+        ("atan", 2, F, (9, 16, 3), 2),
+        ("atan", 1, np.uint8, (1, 1, 1), 1),
+        pytest.param("atan", 3, np.uint8, (31, 23, 3), 3, marks=pytest.mark.large),
+        pytest.param("atan", 2, np.uint8, (21, 22, 4), 2, marks=[pytest.mark.large, pytest.mark.slow]),
+        pytest.param("atan", 1, F, (33, 17, 1), 15, marks=[pytest.mark.large, pytest.mark.slow]),
+        pytest.param("log", 1, F, (9, 16, 3), 2, marks=pytest.mark.slow),
+        pytest.param("lp", 3, F, (9, 16, 3), 2, marks=pytest.mark.slow),
+    ],
 )
-def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, monkeypatch):
+def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, dtype, shape, rank, monkeypatch):
     dense.small_blocks(monkeypatch, period, 1000)
-    frames = dense.planted((9, 16, 3), F, 32, 3)
-    background, engine = dense.tracked(frames, 2, sigma=0, surrogate=surrogate)
+    frames = dense.planted(shape, dtype, 32, 3)
+    background, engine = dense.tracked(frames, rank, sigma=0, surrogate=surrogate, threads=2)
     tracker, m = background.tracker, frames[0].size
-    number = dense.numbers(m, engine.block * 3, period)
+    number = dense.numbers(m, engine.block * shape[2], period)
     assert number.max() == period - 1
-    for pixels in frames[16:]:
+    for i, pixels in enumerate(frames[16:]):
+        x = pixels.reshape(-1) * background.unit
         U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
+        hidden = (np.random.default_rng(i).random(shape[:2]) < 0.2).astype(np.uint16) if i % 5 == 2 else None
         engine.begin(pixels)
-        influence = background.separate(engine, None).update
+        influence = background.separate(engine, hidden).update
         y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
-        e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
+        seen = 1 if hidden is None else np.repeat(hidden.reshape(-1) == 0, shape[2])
+        residual = seen * (x - U @ y)
+        e = visited * tracker.surrogate_.influence(residual)
         np.testing.assert_allclose(influence.products, np.column_stack([U, e]).T @ e, atol=1e-4)
-        background.learn(influence, None)
-        step = make_step(np.column_stack([U, e]).T @ e, np.zeros((0, 2)), C, y, tracker.forgetting, "scaled")
+        assert influence.cost == pytest.approx(np.sum(visited * tracker.surrogate_.value(residual)), rel=1e-3, abs=1e-4)
+        if i % 7 == 3:  # without learning, nothing changes
+            np.testing.assert_allclose(dense.basis_of(tracker), U, atol=1e-5)
+            continue
+        w = 0.3 if i == 4 else tracker.forgetting
+        background.learn(influence, w if i == 4 else None)
+        step = make_step(np.column_stack([U, e]).T @ e, np.zeros((0, rank)), C, y, w, "scaled")
         theta = step.rotation(tracker.step_length_)
-        expected = np.column_stack([U, e]) @ step.basis @ theta[:, :2]
+        expected = np.column_stack([U, e]) @ step.basis @ theta[:, :rank]
         found = dense.basis_of(tracker)
         np.testing.assert_allclose(found, expected, atol=1e-5)
-        np.testing.assert_allclose(found @ tracker.coefficients_, expected @ (theta[:2, :2].T @ y), atol=1e-4)
+        np.testing.assert_allclose(found @ tracker.coefficients_, expected @ (theta[:rank, :rank].T @ y), atol=1e-4)
         subset = tracker.subspace_._subset
-        np.testing.assert_allclose(subset.stack[:2], found[subset.index].T, atol=1e-4)
+        np.testing.assert_allclose(subset.stack[:rank], found[subset.index].T, atol=1e-4)
+    due, before = np.arange(m) >= shape[0] // 2 * shape[1] * shape[2], found @ tracker.coefficients_
+    background.absorb(pixels, due.reshape(shape)[..., 0])
+    found = dense.basis_of(tracker)
+    np.testing.assert_allclose(found @ tracker.coefficients_, np.where(due, x, before), atol=1e-4)
+    np.testing.assert_allclose(found.T @ found, np.eye(rank), atol=1e-5)
 
 
 @pytest.mark.large
