@@ -43,20 +43,25 @@ def test_paper_recovers(surrogate, dtype):
     assert error(model.fit(np.where(mask, X, np.nan).astype(dtype)), L) < PAPER_INCOMPLETE[surrogate]
 
 
-# the last two without outliers
 @pytest.mark.parametrize(
-    ("shape", "rank", "share", "seed"),
+    ("shape", "rank", "share", "seed", "bound", "sigma", "most"),
     [
-        ((60, 300), 4, 0.1, 0),
-        ((300, 60), 4, 0.1, 0),
-        ((100, 100), 4, 0.3, 0),
-        ((60, 20000), 2, 0.0, 0),
-        ((60, 20000), 2, 0.0, 2),
+        ((60, 300), 4, 0.1, 0, 4, 0.0, 1e-5),
+        ((300, 60), 4, 0.1, 0, 4, 0.0, 1e-5),
+        ((100, 100), 4, 0.3, 0, 4, 0.0, 1e-5),
+        ((60, 20000), 2, 0.0, 0, 2, 0.0, 1e-5),  # without outliers
+        ((60, 20000), 2, 0.0, 2, 2, 0.0, 1e-5),
+        ((5000, 30), 3, 0.1, 1, 10, 0.0, 1e-4),  # with a rank above the true one
+        ((30, 5000), 3, 0.1, 1, 6, 0.05, 0.03),
+        ((1000, 50), 3, 0.1, 1, 9, 0.0, 1e-4),
+        ((100, 100), 3, 0.1, 0, 9, 0.0, 1e-5),
+        ((50, 50), 2, 0.1, 0, 6, 0.0, 1e-5),
     ],
 )
-def test_recovers_wide_tall_and_heavily_corrupted_matrices(shape, rank, share, seed):
+def test_recovers_matrices_of_many_shapes_and_ranks(shape, rank, share, seed, bound, sigma, most):
     X, L, _ = planted(seed, shape=shape, rank=rank, share=share)
-    assert error(RobustPCA(rank).fit(X), L) < 1e-5
+    X = X + sigma * np.random.default_rng(2).standard_normal(shape)
+    assert error(RobustPCA(bound).fit(X), L) < most
 
 
 @pytest.mark.parametrize(("rank", "share"), [(36, 0.3), (60, 0.1), (12, 0.5)])
