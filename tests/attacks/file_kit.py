@@ -14,6 +14,7 @@ from pathlib import Path
 import av
 import numpy as np
 from scipy.io import savemat
+from video_fakes import write_images
 
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
@@ -34,13 +35,6 @@ def frames(count=60):
     other = np.kron(np.random.default_rng(1).integers(0, 256, (8, 12, 3)), np.ones((8, 8, 1)))
     room[24:36] = other + room[24:36] // 32
     return room
-
-
-def write_images(folder, count=3):
-    folder.mkdir()
-    for index, frame in enumerate(frames()[:count]):
-        cv2.imwrite(str(folder / f"{index:03}.png"), frame)
-    return folder
 
 
 # -- models
@@ -362,7 +356,7 @@ def _sequence(folder):
 
 def readable_files(folder):
     """Write a file of every kind; return by name its path and the command line that reads it."""
-    images, image = str(write_images(folder / "images")), frames()[0]
+    images, image = str(write_images(folder / "images", frames()[:3])), frames()[0]
     run = ["run", "-o", str(folder / "out"), "--overwrite"]
     decompose = ["decompose", "-o", str(folder / "out"), "--overwrite", "--rank", "2"]
     known = {}
@@ -402,7 +396,7 @@ def _job(folder):
 
 def interrupt_job(folder):
     """Start and interrupt a job; return its output folder."""
-    write_images(folder / "frames", 60)
+    write_images(folder / "frames", frames())
 
     def after(frame, _separation):
         if frame.index == 50:

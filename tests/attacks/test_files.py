@@ -98,7 +98,7 @@ def process():
 @scored("invalid model")
 def test_invalid_models_are_refused_in_one_line(process, tmp_path):
     model = save_models(tmp_path)[1][0]
-    images = str(file_kit.write_images(tmp_path / "frames"))
+    images = str(file_kit.write_images(tmp_path / "frames", file_kit.frames()[:3]))
     command = ["run", images, "-o", str(tmp_path / "out"), "--overwrite", "--model"]
     assert process.call(invoke, [*command, str(model)]).code == 0
     for title, path in file_kit.crafted_models(model, tmp_path):

@@ -68,6 +68,12 @@ def small_frames(count, height=12, width=16):
     return [np.ascontiguousarray(few[index % 7]) for index in range(count)]
 
 
+def random_images(shape, dtype):
+    """Return an image, or several, of any type."""
+    full = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    return (np.random.default_rng(3).random(shape) * full).astype(dtype)
+
+
 def make(kind, folder):
     """Return a sink by its kind: a file name, with " stream" for one on a pipe."""
     name, _, by = kind.partition(" ")

@@ -45,6 +45,19 @@ def write_flash(path, codec="aac", delay=0.0, encoder="mpeg4"):
     return path
 
 
+def rewritten(path, target, begin=-1.0, **metadata):
+    """Copy the packets of a file from `begin` seconds on, by default all, with metadata."""
+    with av.open(str(path)) as file, av.open(str(target), "w") as copy:
+        copy.metadata.update(metadata)
+        first = (file.start_time or 0) / av.time_base + begin
+        streams = {stream: copy.add_stream_from_template(stream) for stream in file.streams}
+        for packet in file.demux():
+            if packet.dts is not None and packet.pts * packet.time_base >= first:
+                packet.stream = streams[packet.stream]
+                copy.mux(packet)
+    return target
+
+
 def listen(path):
     """Return codec, first and last time that is loud, and end of the sound, in seconds."""
     with av.open(str(path)) as container:
@@ -109,14 +122,7 @@ def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay, target, ex
 
 
 def test_flash_and_beep_stay_together_after_a_start_within_a_group_of_pictures(tmp_path):
-    whole, source = write_flash(tmp_path / "whole.ts", encoder="libx264"), tmp_path / "in.ts"
-    with av.open(str(whole)) as file, av.open(str(source), "w") as cut:
-        streams = {stream: cut.add_stream_from_template(stream) for stream in file.streams}
-        begin = file.start_time / av.time_base + 1.1
-        for packet in file.demux():
-            if packet.dts is not None and packet.pts * packet.time_base >= begin:
-                packet.stream = streams[packet.stream]
-                cut.mux(packet)
+    source = rewritten(write_flash(tmp_path / "whole.ts", encoder="libx264"), tmp_path / "in.ts", begin=1.1)
     sink = VideoSink(tmp_path / "foreground.mkv", "foreground", RATE, audio_from=source)
     take(source, sink)
     flash, _seen = look(sink.path)
@@ -140,14 +146,7 @@ def test_the_sound_goes_on_where_the_clock_starts_over(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_metadata_that_are_not_utf8_do_not_matter(tmp_path, suffix):
-    plain, source = write_flash(tmp_path / f"plain.{suffix}"), tmp_path / f"in.{suffix}"
-    with av.open(str(plain)) as file, av.open(str(source), "w") as copy:
-        copy.metadata["title"] = "TITLE"
-        streams = {stream: copy.add_stream_from_template(stream) for stream in file.streams}
-        for packet in file.demux():
-            if packet.dts is not None:
-                packet.stream = streams[packet.stream]
-                copy.mux(packet)
+    source = rewritten(write_flash(tmp_path / f"plain.{suffix}"), tmp_path / f"in.{suffix}", title="TITLE")
     source.write_bytes(source.read_bytes().replace(b"TITLE", b"T\xff\xfe\xe9E"))
     sink = VideoSink(tmp_path / f"foreground.{suffix}", "foreground", RATE, audio_from=source)
     take(source, sink)

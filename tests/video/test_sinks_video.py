@@ -10,7 +10,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from sink_kit import fed, feed, feed_and_raise, file_limit, files, make, read_images
+from sink_kit import fed, feed, feed_and_raise, file_limit, files, make, random_images, read_images
 from video_fakes import make_frames, read_video, separate
 
 from bgsub._opencv import cv2
@@ -24,11 +24,6 @@ SEGMENT = 20
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
     monkeypatch.setattr("bgsub.video.sinks.video._SEGMENT", SEGMENT)
-
-
-def random_images(shape, dtype):
-    full = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
-    return (np.random.default_rng(3).random(shape) * full).astype(dtype)
 
 
 def pixels(path, format):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+from sink_kit import random_images
 from video_fakes import separate
 
 from bgsub.errors import DependencyError, ParameterError
@@ -19,17 +20,12 @@ from bgsub.video import notebook
 from bgsub.video.views import VIEWS, to_bgr8, to_uint8
 
 
-def image_of(shape, dtype):
-    values = np.random.default_rng(1).random(shape)
-    return values.astype(dtype) if np.dtype(dtype).kind == "f" else (values * np.iinfo(dtype).max).astype(dtype)
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [((1, 1), "u2"), ((1, 1, 3), "f4"), ((7, 5), "f8"), ((7, 5, 1), "u1"), ((7, 5, 3), "u2"), ((60, 90, 3), "u1")],
 )
 def test_shapes_and_types(shape, dtype):
-    image = image_of(shape, dtype)
+    image = random_images(shape, dtype)
     before = image.copy()
     separation = separate(image)
     views = {name: view(separation) for name, view in VIEWS.items()}
@@ -62,7 +58,7 @@ def test_residuals_and_probabilities_in_8_bits():
 
 def labelled(shape=(40, 60, 3), dtype="u1"):
     """A dim frame with a foreground and a shadow rectangle."""
-    image = (image_of(shape, dtype) * 0.4).astype(dtype)
+    image = (random_images(shape, dtype) * 0.4).astype(dtype)
     mask = np.zeros(shape[:2], np.uint8)
     mask[5:15, 10:30] = FOREGROUND
     mask[20:30, 10:30] = SHADOW
