@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from checkpoint_kit import interrupt_looking_ahead
 from cli_inputs import QUICK, make_scene, names
 from video_fakes import read_video, write_images, write_video
 
@@ -43,17 +42,7 @@ def test_scan_advises_no_option_that_it_lacks(cli, video, signal_after):
 
 
 def test_ctrl_c_while_looking_ahead(cli, tmp_path, folder, monkeypatch):
-    plain, seen = bgsub.BackgroundSubtractor.apply, []
-
-    def apply(self, frame):
-        seen.append(0)
-        if len(seen) >= 20:
-            if len(seen) == 20:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            time.sleep(0.2)  # for the answer of the main thread
-        return plain(self, frame)
-
-    monkeypatch.setattr(bgsub.BackgroundSubtractor, "apply", apply)
+    interrupt_looking_ahead(monkeypatch)
     answer = cli("run", folder, "-o", tmp_path / "out", "--progress", "bar")
     assert answer.code == 130
     assert "', looking ahead: " in answer.err

@@ -1,13 +1,10 @@
 """Files are processed with a model that has seen their first frames; cameras, pipes and `online` runs are not."""
 
-import signal
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from checkpoint_kit import due_every, raise_at
+from checkpoint_kit import due_every, interrupt_looking_ahead, raise_at
 from video_fakes import Writers, content, needs_pipes, streamed, write_images, write_video
 
 import bgsub
@@ -175,21 +172,11 @@ def test_resume_continues_with_the_rehearsed_model(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_rehearsal_starts_again(tmp_path, monkeypatch):
-    plain, counts = bgsub.BackgroundSubtractor.apply, []
-
-    def apply(self, frame):
-        """Send Ctrl-C to the main thread with frame 20, and give it time to answer."""
-        counts.append(0)
-        if len(counts) == 20:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        time.sleep(0.2 * (len(counts) >= 20))
-        return plain(self, frame)
-
     folder = write_images(tmp_path / "in", make_video())
     run_job(make_job(folder, tmp_path / "whole"))
     job = make_job(folder, tmp_path / "out", resume=True)
     with monkeypatch.context() as patched:
-        patched.setattr(bgsub.BackgroundSubtractor, "apply", apply)
+        interrupt_looking_ahead(patched)
         with pytest.raises(StoppedError, match="stopped after 0 frames; the same command starts over"):
             run_job(job)
     assert run_job(job).summary.frames == LENGTH
