@@ -49,12 +49,13 @@ def test_every_parameter_is_an_option(command):
 
 def test_nothing_heavy_is_imported_before_a_command_runs():
     lines = [[], ["--help"], ["run", "--help"], ["--version"], ["config"], ["run", "--rank", "0"], ["live", "--wings"]]
-    lines += [["run", "x", "-o", "out", "--roi", "1,2"], ["track", "x", "-o", "out", "--every", "0"]]
+    regions = ["--roi", "a=0,0,5,5", "--roi", "10%,0;5,5;0,9"]
+    lines += [["run", "x", "-o", "out", "--roi", "1,2"], ["track", "x", "-o", "out", *regions, "--every", "0"]]
     code = (
         "import sys; from bgsub.cli import invoke\n"
         f"for words in {lines}:\n"
         "    code = invoke(words)\n"
-        "    found = {'numpy', 'cv2', 'numba', 'scipy', 'tqdm'} & set(sys.modules)\n"
+        "    found = {'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)\n"
         "    print(code, sorted(found), file=sys.stderr)"
     )
     said = run(sys.executable, "-c", code).stderr
