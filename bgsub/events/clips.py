@@ -58,13 +58,10 @@ class ClipRules:
 
     def __post_init__(self) -> None:
         check_seconds(pre_roll=self.pre_roll, post_roll=self.post_roll)
-        if self.max_duration is not None and not self.max_duration > 0:
-            raise ParameterError(
-                f"max_duration must be a positive number of seconds or None, got {self.max_duration!r}"
-            )
-        for name, value in (("keep_days", self.keep_days), ("keep_bytes", self.keep_bytes)):
+        for name, unit in (("max_duration", " of seconds"), ("keep_days", ""), ("keep_bytes", "")):
+            value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ParameterError(f"{name} must be a positive number or None, got {value!r}")
+                raise ParameterError(f"{name} must be a positive number{unit} or None, got {value!r}")
 
 
 LIST_NAME = "clips.csv"

@@ -169,11 +169,8 @@ def _detection(label: int, labels: np.ndarray, box: Box, foreground: np.ndarray)
 
 
 def look(image: np.ndarray, one: Detection) -> np.ndarray | None:
-    """Return the histogram of the ratios blue to green and red to green, as square roots of shares.
-
-    None with less than three channels. The ratios do not depend on the brightness of the light, which differs between
-    places of a scene.
-    """
+    """Return the histogram of the ratios blue to green and red to green, as square roots of shares; None in grey."""
+    # The ratios do not depend on the brightness of the light, which differs between places of a scene.
     if image.ndim == 2 or image.shape[2] < 3:
         return None
     x, y, w, h = one.box

@@ -298,19 +298,19 @@ class ObjectLinker:
             track.restart(one)
             return []
         state.count += 1
-        track.event.frame_size = self._size
-        return track.confirm(state.count)
+        track.event.id, track.event.frame_size = state.count, self._size
+        known, track.pending = [replace(sight, id=state.count) for sight in track.pending], []
+        return known
 
     def _is_satellite(self, track: Track) -> bool:
         """Whether a new track is small and close to a confirmed object: probably a part of it."""
         x, y, w, h = track.last.box
         for other in self.state.tracks:
-            if other.event.id == 0 or track.last.area > _SATELLITE_AREA * other.last.area:
-                continue
             left, top, width, height = other.last.box
             margin = _SATELLITE_REACH * max(width, height)
-            beside = x > left + width + margin or x + w < left - margin
-            if not beside and y <= top + height + margin and y + h >= top - margin:
+            is_near = x <= left + width + margin and x + w >= left - margin
+            is_near = is_near and y <= top + height + margin and y + h >= top - margin
+            if is_near and other.event.id and track.last.area <= _SATELLITE_AREA * other.last.area:
                 return True
         return False
 

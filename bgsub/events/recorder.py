@@ -37,36 +37,27 @@ _NO_PICTURE = np.empty((0, 0), np.uint8)
 
 
 class PreRoll:
-    """Stores the frames before an event as JPEG (quality 95), a tenth of their size; `memory` is in bytes."""
+    """Stores the frames before an event as JPEG (quality 95), a tenth of their size; `size` is in bytes."""
 
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
-        self._stored: deque[tuple[Frame, float, bytes]] = deque()
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._stored)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the pictures take more than `memory`."""
-        return self._bytes > self._memory
+    def __init__(self) -> None:
+        self.stored: deque[tuple[Frame, float, bytes]] = deque()
+        self.size = 0
 
     def put(self, frame: Frame, time: float, picture: np.ndarray | None) -> None:
         """Append a frame and its picture, (h, w) or (h, w, 3) uint8, or None if clips are copied."""
         data = b"" if picture is None else jpeg_of(picture)
-        self._stored.append((replace(frame, image=_NO_PICTURE), time, data))
-        self._bytes += len(data)
+        self.stored.append((replace(frame, image=_NO_PICTURE), time, data))
+        self.size += len(data)
 
     def forget_before(self, time: float) -> None:
         """Remove older frames."""
-        while self._stored and self._stored[0][1] < time:
-            self._bytes -= len(self._stored.popleft()[2])
+        while self.stored and self.stored[0][1] < time:
+            self.size -= len(self.stored.popleft()[2])
 
     def pop(self) -> tuple[Frame, float, np.ndarray | None]:
         """Remove the oldest frame; return it without its image, its time and its picture."""
-        frame, time, data = self._stored.popleft()
-        self._bytes -= len(data)
+        frame, time, data = self.stored.popleft()
+        self.size -= len(data)
         return frame, time, cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
 
 
@@ -164,7 +155,7 @@ class RecorderSink(Sink):
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
         self._outlines = OutlineCache(self._feed, self._feed.linker.regions)
-        self._held, self._warned = PreRoll(memory), False
+        self._held, self._memory, self._warned = PreRoll(), memory, False
         self._until = -math.inf  # end of the recording after the newest event
         self._recorded: list[Event] = []  # the newest event, or none
         self._growing: _GrowingClip | None = None
@@ -191,7 +182,7 @@ class RecorderSink(Sink):
             self._hold(frame, now, picture, keep_from)
             return
         self._held.forget_before(keep_from if self._growing is None else self._growing.clip.end)
-        while self._held:
+        while self._held.stored:
             earlier = self._held.pop()
             growing = self._record(*earlier)
             if motion.begun and motion.since is not None and earlier[1] >= motion.since:
@@ -205,11 +196,9 @@ class RecorderSink(Sink):
         self._done = True
         add_to_list(self.folder, rules=self._rules)
         if not self.clips and self._most:
-            logger.warning(
-                "no clip: at most %.2g %% of %s was foreground, less than the motion threshold",
-                100 * self._most,
-                "a region" if self._feed.regions.names else "a frame",
-            )
+            place = "a region" if self._feed.regions.names else "a frame"
+            message = "no clip: at most %.2g %% of %s was foreground, less than the motion threshold"
+            logger.warning(message, 100 * self._most, place)
 
     def abort(self) -> None:
         growing, self._growing, self._done = self._growing, None, True
@@ -224,7 +213,7 @@ class RecorderSink(Sink):
         self._held.put(frame, now, picture)
         if self._growing is None:
             self._held.forget_before(keep_from)
-        while self._held.is_full:
+        while self._held.size > self._memory:
             oldest = self._held.pop()
             if self._growing is not None:
                 self._record(*oldest)

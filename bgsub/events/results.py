@@ -97,11 +97,8 @@ class StoredObject:
         frames = np.array(record["track"]["frame"], np.int64)
         boxes = np.array(record["track"]["box"], np.int64).reshape(-1, 4)
         number, first, last = (int(record[key]) for key in ("id", "start_frame", "end_frame"))
-        if (
-            frames.shape != boxes.shape[:1]
-            or not (np.all(boxes >= 0) and np.all(boxes < _MOST))
-            or not all(0 <= value < _MOST_FRAMES for value in (number, first, last))
-        ):
+        fits = frames.shape == boxes.shape[:1] and np.all(boxes >= 0) and np.all(boxes < _MOST)
+        if not fits or not all(0 <= value < _MOST_FRAMES for value in (number, first, last)):
             raise ValueError("boxes must lie in frames")
         times = frames.astype(float)
         if start is not None and end is not None:  # earlier versions stored no times of frames
@@ -169,14 +166,9 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
         shown = sorted(heapq.nlargest(MOST, read(), key=order), key=order)  # not all of them in memory
         # A script element ends at </script> even inside of a text.
         data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-        page = render(
-            "overview.html",
-            title=title or Path(os.path.abspath(folder)).name,
-            data=data,
-            number=counted(number, "event"),
-            left_out=number - len(shown),
-        )
-        write_whole(path, page)
+        heading = title or Path(os.path.abspath(folder)).name
+        numbers: dict[str, Any] = {"number": counted(number, "event"), "left_out": number - len(shown)}
+        write_whole(path, render("overview.html", title=heading, data=data, **numbers))
     return len(shown)
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,9 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
         shares = np.array([region.shares(one.boxes) for region in searched(one.frame_size)])
         times = one.times
         usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
-        for part in _stays(np.flatnonzero((shares > 0).any(axis=0)), times, max(rules.max_gap, 2 * usual)):
+        points = np.flatnonzero((shares > 0).any(axis=0))
+        gaps = np.flatnonzero(np.diff(times[points]) > max(rules.max_gap, 2 * usual)) + 1
+        for part in np.split(points, gaps) if len(points) else ():
             best = shares[:, part].max(axis=0)
             peak = part[int(best.argmax())]
             known = one.start is not None
@@ -170,10 +171,3 @@ class _SearchedRegion:
         common = self._sums[v, u] - self._sums[y, u] - self._sums[v, x] + self._sums[y, x]
         is_in = (common >= REGION_SHARE * boxes[:, 2] * boxes[:, 3]) | (common >= FILLED_SHARE * self._area)
         return np.where(is_in, common / self._area, 0.0)
-
-
-def _stays(points: np.ndarray, times: np.ndarray, max_gap: float) -> list[Any]:
-    """Return the indices of each stay among `points`, which is interrupted for longer than `max_gap` between two."""
-    if not len(points):
-        return []
-    return np.split(points, np.flatnonzero(np.diff(times[points]) > max_gap) + 1)

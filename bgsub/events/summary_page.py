@@ -141,11 +141,8 @@ def _heat_map(share: np.ndarray | None, background: np.ndarray | None) -> dict[s
     y, x = (int(place) for place in np.unravel_index(int(share.argmax()), share.shape))
     where = f"{x / share.shape[1]:.0%} from the left and {y / share.shape[0]:.0%} from above"
     most = f"most, {_percent(top)}, at {where}" if top else "nothing moved"
-    return {
-        "text": f"Heat map of motion over the background: {most}",
-        "jpeg": jpeg_of(draw_heat_map(share, background), _MAP_QUALITY),
-        "most": _percent(top),
-    }
+    jpeg = jpeg_of(draw_heat_map(share, background), _MAP_QUALITY)
+    return {"text": f"Heat map of motion over the background: {most}", "jpeg": jpeg, "most": _percent(top)}
 
 
 def _percent(share: float) -> str:

@@ -64,10 +64,8 @@ def json_line(event: Event, folder: Path) -> str:
     if event.began is not None:
         record["began"] = event.began
     if event.kind == EventKind.OBJECT:
-        record |= {
-            name: getattr(event, name)
-            for name in ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
-        }
+        names = ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
+        record |= {name: getattr(event, name) for name in names}
         if event.picture is not None:
             record["picture"] = Path(os.path.relpath(event.picture, folder)).as_posix()
         record["track_step"] = event.step
@@ -156,21 +154,16 @@ def motion_table(rows: Sequence[Row]) -> str:
         "peak": [_percent(row["peak_share"]) for row in rows],
         "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
         "region": [printable(", ".join(row["regions"])) for row in rows],
-        "file": [_source(row) if several else "" for row in rows],
+        "file": [f"{printable(row['source'])} {clock_text(row['source_start'] or 0.0)}" for row in rows if several],
         "clip": [_name(row["clip"]) for row in rows],
         "picture": [_name(row["picture"]) for row in rows],
     }
     columns = [[name, *cells] for name, cells in shown.items() if any(cells)]
-    right = {"#", "length", "peak"}
-    widths = [max(map(len, column)) for column in columns]
-    lines = []
-    for cells in zip(*columns, strict=True):
-        padded = (
-            cell.rjust(width) if column[0] in right else cell.ljust(width)
-            for cell, width, column in zip(cells, widths, columns, strict=True)
-        )
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+    padded = []
+    for column in columns:
+        width, is_right = max(map(len, column)), column[0] in ("#", "length", "peak")
+        padded.append([cell.rjust(width) if is_right else cell.ljust(width) for cell in column])
+    return "\n".join("  ".join(cells).rstrip() for cells in zip(*padded, strict=True))
 
 
 def write_motion(path: Path, rows: Sequence[Row]) -> None:
@@ -194,10 +187,6 @@ def _place(seconds: float | None, frame: int) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
-
-
-def _source(row: Row) -> str:
-    return f"{printable(row['source'])} {clock_text(row['source_start'] or 0.0)}"
 
 
 def _length(row: Row) -> str:

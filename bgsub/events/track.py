@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -151,13 +151,6 @@ class Track:
         self.pending, self.seen = [one], 0.0
         self.confirmation = TrackConfirmation(one.centroid, one.centroid)
         self.add(one)
-
-    def confirm(self, number: int) -> list[ObjectInFrame]:
-        """Set the ID; return the sights so far."""
-        self.event.id = number
-        known = [replace(one, id=number) for one in self.pending]
-        self.pending = []
-        return known
 
 
 _REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new track's diagonal, of the predicted way

@@ -115,11 +115,9 @@ class Delivery:
 
     def _log_success(self) -> None:
         if self._fails:
-            lost = self._given_up + self._queue.dropped
-            logger.warning(
-                "%s works again; notifications lost meanwhile: %d", self._destination.name, lost - self._logged
-            )
-            self._logged = lost
+            lost = self._given_up + self._queue.dropped - self._logged
+            logger.warning("%s works again; notifications lost meanwhile: %d", self._destination.name, lost)
+            self._logged += lost
         self._fails = False
 
 
