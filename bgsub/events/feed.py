@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,12 +11,12 @@ import numpy as np
 from bgsub.events._state import dump, load
 from bgsub.events.event import Event, FrameCount, ObjectInFrame, Step
 from bgsub.events.linking import LinkerState, ObjectLinker
-from bgsub.events.motion import FRAME, Cover, MotionEvents, MotionRules
+from bgsub.events.motion import FRAME, Cover, Covers, MotionEvents, MotionRules
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.regions import Regions, bounding_box
 from bgsub.video.sources.base import Frame
 
-COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
+REGION_COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer
 _LONGEST = 1.0  # seconds that a frame can stand for if those before stand for less: a longer gap may be a lost camera
 _EPSILON = 1e-6  # seconds: sums and differences of times
@@ -69,7 +68,7 @@ class RegionCounter:
             found[name] = Cover(pixels, pixels / area)
         return found
 
-    def step(self, step: Step, covers: Mapping[str, Cover]) -> None:
+    def step(self, step: Step, covers: Covers) -> None:
         """Add a frame with its `covers`."""
         state = self.state
         if self._regions is None:
@@ -90,7 +89,7 @@ class RegionCounter:
         self.finish(step.settled)
 
     def rows(self) -> list[list[Any]]:
-        """Return a row of `COLUMNS` for each region."""
+        """Return a row of `REGION_COLUMNS` for each region."""
         rows = []
         for name, count in self.state.regions.items():
             seconds = float(count.occupied_seconds) if self.state.timed else None

@@ -19,8 +19,7 @@ FRAME = ""
 
 # Times this close, in seconds, are equal: most are rounded multiples of the time between two frames.
 CLOSE = 1e-6
-# Motion in consecutive frames is one event even if `max_gap` is shorter, up to so many seconds without frames, or for
-# twice the usual time between two frames.
+# Motion in consecutive frames is one event up to so many seconds apart, or twice the usual time between two frames.
 _UNSEEN = 1.0
 
 
@@ -78,7 +77,7 @@ class MotionRules:
         """Return the smallest share of a region that counts as motion."""
         return self.region_shares.get(region, self.min_share)
 
-    def moving(self, separation: Separation, covers: Mapping[str, Cover]) -> list[str]:
+    def moving(self, separation: Separation, covers: Covers) -> list[str]:
         """Return the regions that show motion by their names; none while the model starts."""
         if separation.phase != "tracking" or separation.event is not None:
             return []
@@ -92,6 +91,9 @@ class Cover(NamedTuple):
 
     pixels: int
     share: float  # of the region, in [0, 1]
+
+
+Covers = Mapping[str, Cover]
 
 
 def check_seconds(**values: float) -> None:
@@ -118,13 +120,7 @@ class MotionEvents:
         return self.current if self.current is not None and self.current.id else None
 
     def update(
-        self,
-        frame: int,
-        time: float | None,
-        clock: float,
-        interval: float,
-        separation: Separation,
-        covers: Mapping[str, Cover],
+        self, frame: int, time: float | None, clock: float, interval: float, separation: Separation, covers: Covers
     ) -> Motion:
         """Process the next frame, at `clock` for `interval` seconds; `covers` of the regions, or of `FRAME`."""
         places = self.rules.moving(separation, covers)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.events.event import Event
-from bgsub.events.feed import COLUMNS as REGION_COLUMNS
-from bgsub.events.feed import EventFeed
+from bgsub.events.feed import REGION_COLUMNS, EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.pictures import ObjectPictureSink
@@ -134,14 +133,11 @@ class EventSink(Sink):
 
 
 def make_feed(
-    source: FrameSource,
-    rules: MotionRules | None = None,
-    regions: Regions | None = None,
-    limits: Mapping[str, Any] | None = None,
+    source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None, **limits: Any
 ) -> EventFeed:
     """Return the event feed for all sinks of a source; `limits` are parameters of `ObjectLinker`."""
     fps = None if source.fps is None else float(source.fps)
-    return EventFeed(ObjectLinker(fps, regions=regions, **(limits or {})), rules)
+    return EventFeed(ObjectLinker(fps, regions=regions, **limits), rules)
 
 
 def create_event_sinks(

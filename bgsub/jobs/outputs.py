@@ -32,25 +32,19 @@ _ENCODER = 160  # bytes per pixel; measured, with a panel
 
 
 def make_sinks(
-    job: Job,
-    source: FrameSource,
-    regions: Regions | None,
-    feed: EventFeed | None,
-    claims: Claims,
-    overwrite: bool,
-    started: datetime,
+    job: Job, source: FrameSource, feed: EventFeed | None, claims: Claims, overwrite: bool, started: datetime
 ) -> list[Sink]:
     """Return the sinks of a job that started at `started`, and claim their outputs; abort all if one cannot be made."""
     if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
-    feed = feed or make_feed(source, MotionRules(**job.motion), regions, job.objects)
+    feed = feed or make_feed(source, MotionRules(**job.motion), Regions.of(job.roi), **job.objects)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
 
         def wrap(sink: Sink, view: str) -> Sink:
-            return AnnotatingSink(sink, feed, regions) if view in drawn else sink
+            return AnnotatingSink(sink, feed, feed.linker.regions) if view in drawn else sink
 
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claims.take}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
@@ -59,9 +53,8 @@ def make_sinks(
             audio = source.path if source.has_audio and not source.is_retimed else None
             of_source: dict[str, Any] = {"source": label_of(source), "fps": source.fps, "files": source.files}
             rules = ClipRules(**job.recording)
-            sinks.append(
-                RecorderSink(job.record, rules, feed=feed, copy=source.is_copyable, audio_from=audio, **of_source)
-            )
+            of_source |= {"copy": source.is_copyable, "audio_from": audio}
+            sinks.append(RecorderSink(job.record, rules, feed=feed, **of_source))
         taken = {target: "another output" for sink in sinks for target in targets_of(sink)}
 
         def locate(name: str) -> Path:

@@ -99,7 +99,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
             parameters = SubtractorParameters.of(subtractor.get_params())
             check_stream_memory(frames, parameters, queue_memory(source.size) + outputs.encoder_memory(job, source))
         check_links(job.output / FOLDER, job.output)
-        make_sinks = partial(outputs.make_sinks, job, source, regions, None, claims)
+        make_sinks = partial(outputs.make_sinks, job, source, None, claims)
         if job.resume and not source.live:
             claims.take(job.output / FOLDER, f"another run with --resume works in '{job.output}'")
         if not job.resume:
@@ -169,9 +169,15 @@ def execute(
             if controls is not None and listing is not None and listing.is_full:
                 controls.quit("limit")
 
+        options: dict[str, Any] = {"controls": controls, "online": online, "checkpoints": checkpoints}
+        broken: BrokenSourceError | None = None  # the outputs were finished after it
         try:
-            options: dict[str, Any] = {"controls": controls, "online": online, "checkpoints": checkpoints}
-            summary, broken = _run(Pipeline(source, subtractor, sinks, progress=after, **options), checkpoints, raised)
+            pipeline = Pipeline(source, subtractor, sinks, progress=after, **options)
+            try:
+                with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
+                    summary = pipeline.run()
+            except BrokenSourceError as error:
+                summary, broken = error.result, error
             if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
@@ -193,17 +199,6 @@ def execute(
     return result
 
 
-def _run(
-    pipeline: Pipeline, checkpoints: Checkpoints | None, raised: list[Exception]
-) -> tuple[Summary, BrokenSourceError | None]:
-    """Run the pipeline; return its summary, and the error of a source after which the outputs were finished."""
-    try:
-        with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
-            return pipeline.run(), None
-    except BrokenSourceError as error:
-        return error.result, error
-
-
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
     frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
     where = f"goes on after {frames} frames" if frames else "starts over"
@@ -223,10 +218,7 @@ def make_subtractor(
     privacy: Sequence[str] = (),
     roi: Sequence[str] | None = (),
 ) -> BackgroundSubtractor:
-    """Return the saved `model`, made with all `privacy` regions and this `roi` unless None, or a new subtractor.
-
-    ParameterError for wrong parameters and for a model made with other regions.
-    """
+    """Return the saved `model`, made with all `privacy` regions and this `roi` (None: any), or a new subtractor."""
     if model is None:
         if source is not None and "fps" not in parameters:
             parameters = {"fps": frames_per_second(source), **parameters}

@@ -196,7 +196,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy, roi)
             controls.follow(subtractor.get_params())
             regions = Regions.of(camera.roi)
-            feed = make_feed(source, MotionRules(**camera.motion), regions, camera.objects)
+            feed = make_feed(source, MotionRules(**camera.motion), regions, **camera.objects)
             screens, recent = list(screens), None
             if self.server is not None:
                 broadcast = self.server.broadcasts[number]
@@ -206,10 +206,9 @@ class LiveSession(AbstractContextManager["LiveSession"]):
                     screens.append(self._snapshots(name, controls))
             # Without a screen each output chooses what to track.
             shared = feed if screens else None
-            sinks = make_sinks(camera, source, regions, shared, claims, camera.overwrite, self._started)
-            controls.on_snapshot = next(
-                (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
-            )
+            sinks = make_sinks(camera, source, shared, claims, camera.overwrite, self._started)
+            notifying = (sink for sink in sinks if isinstance(sink, NotificationSink))
+            controls.on_snapshot = next((sink.notify_snapshot for sink in notifying), None)
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             sinks += [] if recent is None else [recent]
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
