@@ -11,7 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,9 @@ class JobIdentity:
     def of(cls, job: Job, source: InputState) -> JobIdentity:
         """Return the identity of a job with a source in that state."""
         options = {
-            field.name: relative_name(value, job.output) if isinstance(value, Path) else value
-            for field in fields(job)
-            if field.name not in _OTHER_FIELDS
-            for value in [getattr(job, field.name)]
+            name: relative_name(value, job.output) if isinstance(value, Path) else value
+            for name, value in vars(job).items()
+            if name not in _OTHER_FIELDS
         }
         regions = {"roi": job.roi, "ignore": job.ignore, "privacy": job.privacy}
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
@@ -206,19 +205,17 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
         state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
     new = Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
     if job.overwrite or not path.exists():
-        return _begin(job, path, new, subtractor, make_sinks)
+        return _begin(job, new, subtractor, make_sinks)
     try:
         start = Checkpoint.read(path)
     except SourceError as error:
         raise SourceError(f"{error}; {START_ANEW}") from None
     if difference := _difference(path, start, new):
         raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {START_ANEW}")
-    return _continue(job, path, start, subtractor, make_sinks)
+    return _continue(job, start, subtractor, make_sinks)
 
 
-def _begin(
-    job: Job, path: Path, start: Checkpoint, subtractor: BackgroundSubtractor, make_sinks: MakeSinks
-) -> Resumption:
+def _begin(job: Job, start: Checkpoint, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:
     started = datetime.fromisoformat(start.started)
     try:
         sinks = make_sinks(job.overwrite, started)
@@ -229,36 +226,34 @@ def _begin(
         _check_record(job, all_targets(sinks, job.save_model), JobIdentity.from_dict(start.identity))
         _remove_partials(all_targets(sinks, job.save_model))
         return subtractor, sinks, None
-    checkpoints = _resumed(job, path, start, sinks)
+    checkpoints = _resumed(job, start, sinks)
     checkpoints.begin()
     remove_record(job, all_targets(sinks, job.save_model))
     return subtractor, sinks, checkpoints
 
 
-def _continue(
-    job: Job, path: Path, start: Checkpoint, subtractor: BackgroundSubtractor, make_sinks: MakeSinks
-) -> Resumption:
+def _continue(job: Job, start: Checkpoint, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:
     model, start = start.model, replace(start, model=None)
     try:
         current = subtractor if model is None else BackgroundSubtractor.from_snapshot(*model)
     except ParameterError as error:
-        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {START_ANEW}") from None
+        raise SourceError(f"the checkpoint '{job.output / FOLDER / FILE}' is damaged: {error}; {START_ANEW}") from None
     sinks = make_sinks(True, datetime.fromisoformat(start.started))
     try:
-        checkpoints = _resumed(job, path, start, sinks)
+        checkpoints = _resumed(job, start, sinks)
     except SinkError as error:
         if not start.frames:
             raise
         logger.warning("%s; starting over", error)
-        return _begin(replace(job, overwrite=True), path, start.beginning, subtractor, make_sinks)
+        return _begin(replace(job, overwrite=True), start.beginning, subtractor, make_sinks)
     if start.frames:
         logger.info("going on after %d frames", start.frames)
     return current, sinks, checkpoints
 
 
-def _resumed(job: Job, path: Path, start: Checkpoint, sinks: list[Sink]) -> Checkpoints:
+def _resumed(job: Job, start: Checkpoint, sinks: list[Sink]) -> Checkpoints:
     """Return the checkpoints of a run whose sinks continue at the start; abort all sinks if one cannot continue."""
-    checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds)
+    checkpoints = Checkpoints(job.output / FOLDER / FILE, start, seconds=job.checkpoint_seconds)
     with abort_on_error(sinks):
         checkpoints.resume(sinks)
     return checkpoints

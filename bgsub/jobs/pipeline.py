@@ -139,17 +139,14 @@ class Pipeline:
             is closed, and the sinks are aborted, or closed with the frames before after `ReaderGoneError`.
         """
         self._begin = time.perf_counter(), waited()
-        threads = [
-            threading.Thread(target=self._read, name="bgsub-read"),
-            threading.Thread(target=self._track, name="bgsub-track"),
-        ]
         started: list[threading.Thread] = []
         failure: BaseException | None = None
         ended: BaseException | None = None  # an error after which the outputs are finished
         stopped = "end"
         with interrupts.taken(self._interrupts.take):
             try:
-                for thread in threads:
+                for work, name in ((self._read, "bgsub-read"), (self._track, "bgsub-track")):
+                    thread = threading.Thread(target=work, name=name)
                     thread.start()
                     started.append(thread)
                 self._write()
@@ -199,13 +196,12 @@ class Pipeline:
                 has_frames = True
                 if not self._frames.put(frame):
                     return
+            self._frames.close()
         except SourceError as error:
             is_broken = has_frames and not isinstance(error, BrokenSourceError)
             self._frames.close(BrokenSourceError(str(error)) if is_broken else error)
         except BaseException as error:
             self._frames.close(error)
-        else:
-            self._frames.close()
 
     def _track(self) -> None:
         """Run the second stage: separations of the frames into the second channel."""
@@ -223,10 +219,9 @@ class Pipeline:
                 self._busy_since = None
                 if not self._results.put(_Result(frame, separation, snapshot)):
                     return
+            self._results.close()
         except BaseException as error:
             self._results.close(error)
-        else:
-            self._results.close()
 
     def _write(self) -> None:
         """Run the last stage in the calling thread: separations into the sinks."""

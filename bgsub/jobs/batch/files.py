@@ -254,24 +254,24 @@ _LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
 def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[str, str]:
     """Return a separate output folder, relative with "/", for each source by its path; `known` folders stay."""
-    wishes = _preferred_names(inputs)
-    stems = Counter(_key(stem) for stem, _name in wishes.values())
+    wishes = _preferred_names(inputs)  # compared in lower case, because some file systems ignore the case
+    stems = Counter(stem.casefold() for stem, _name in wishes.values())
     above = {parent for stem, _name in wishes.values() for parent in _parents(stem)}
-    taken = {_key(name) for name in OWN_FILES} | {_key(target) for target in known.values()}
+    taken = {name.casefold() for name in OWN_FILES} | {target.casefold() for target in known.values()}
     result = {source.state.path: known[source.state.path] for source in inputs if source.state.path in known}
 
     def is_free(target: str) -> bool:
-        key = _key(target)
+        key = target.casefold()
         inside = any(other.startswith(f"{key}/") for other in taken)
         return not (key in taken or key in above or inside or _parents(target) & taken)
 
     for path, (stem, name) in wishes.items():
         if path in result:
             continue
-        candidates = [stem] if stems[_key(stem)] == 1 else []
+        candidates = [stem] if stems[stem.casefold()] == 1 else []
         numbered = next(text for n in count(2) if is_free(text := f"{name}-{n}"))
         result[path] = next(filter(is_free, (*candidates, name)), numbered)
-        taken.add(_key(result[path]))
+        taken.add(result[path].casefold())
     return result
 
 
@@ -291,12 +291,7 @@ def _preferred_names(inputs: Sequence[Input]) -> dict[str, tuple[str, str]]:
 
 
 def _parents(target: str) -> set[str]:
-    return {_key(str(parent)) for parent in PurePosixPath(target).parents} - {"."}
-
-
-def _key(target: str) -> str:
-    """Return a name for comparisons: some file systems ignore the case."""
-    return target.casefold()
+    return {str(parent).casefold() for parent in PurePosixPath(target).parents} - {"."}
 
 
 def new_attempt(target: Path) -> Path:

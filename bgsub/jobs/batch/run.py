@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -325,14 +325,10 @@ def _plan(inputs: Sequence[files.Input], manifest: files.Manifest, make_job: Mak
 
 def _absolute(job: Job) -> Job:
     """Return the job with absolute paths: workers have another current folder."""
-    values = {item.name: getattr(job, item.name) for item in fields(job)}
-    paths: dict[str, Any] = {
-        name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
-    }
-    regions: dict[str, Any] = {
-        name: tuple(map(absolute_region, getattr(job, name))) for name in ("roi", "ignore", "privacy")
-    }
-    return replace(job, **regions, **paths)
+    values = vars(job)
+    changed: dict[str, Any] = {name: tuple(map(absolute_region, values[name])) for name in ("roi", "ignore", "privacy")}
+    changed |= {name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)}
+    return replace(job, **changed)
 
 
 def _finished_entry(task: Task, manifest: files.Manifest) -> files.Entry | None:

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,8 @@ def _is_retryable(error: Exception) -> bool:
     """Return whether another attempt may succeed: after a full disk it may, with an unreadable video it will not."""
     if isinstance(error, _NotShared):
         return True
-    return (isinstance(error, OSError) or is_lack_of_memory(error)) and not isinstance(
-        error, (SourceError, ParameterError, DependencyError)
-    )
+    may_pass = isinstance(error, OSError) or is_lack_of_memory(error)
+    return may_pass and not isinstance(error, (SourceError, ParameterError, DependencyError))
 
 
 class _CancelCheck:
@@ -182,9 +181,9 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
 def relocated(job: Job, folder: Path) -> Job:
     """Return the job with another output folder, and with the paths inside moved along."""
     inside: dict[str, Any] = {
-        item.name: folder / value.relative_to(job.output)
-        for item in fields(job)
-        if isinstance(value := getattr(job, item.name), Path) and value.is_relative_to(job.output)
+        name: folder / value.relative_to(job.output)
+        for name, value in vars(job).items()
+        if isinstance(value, Path) and value.is_relative_to(job.output)
     }
     return replace(job, **inside)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import zipfile
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -87,18 +86,13 @@ _MAT_CLASSES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32
 _MAT_LEAST = 1  # bytes of an entry; the list of arrays has no types
 
 
-def is_matrix(path: str | os.PathLike[str]) -> bool:
+def is_matrix(path: str | Path) -> bool:
     """Return whether the name is that of a file of arrays."""
     return Path(path).suffix.lower() in MATRIX_ENDINGS
 
 
 def read_matrix(
-    path: str | os.PathLike[str],
-    *,
-    key: str | None = None,
-    columns: bool = False,
-    float32: bool = False,
-    rank: int | None = None,
+    path: str | Path, *, key: str | None = None, columns: bool = False, float32: bool = False, rank: int | None = None
 ) -> Samples:
     """Read the samples of a matrix; SourceError for the file, ParameterError for its contents."""
     array = read_array(path, key)
@@ -115,7 +109,7 @@ def read_matrix(
     return Samples(f"matrix '{path}'", X, shape=array.shape, columns=columns)
 
 
-def read_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
+def read_array(path: str | Path, key: str | None = None) -> np.ndarray:
     """Return an array of numbers, any shape, from a file ``.npy``, ``.npz`` or ``.mat``; errors as `read_matrix`."""
     path = Path(path)
     if not path.is_file():
@@ -178,9 +172,8 @@ def _choose(path: Path, names: list[str], key: str | None) -> str:
     if key is not None:
         if key in names:
             return key
-        raise ParameterError(
-            f"--key must be one of {listed or 'none'} in '{path}', got {key!r}{did_you_mean(key, names)}"
-        )
+        hint = did_you_mean(key, names)
+        raise ParameterError(f"--key must be one of {listed or 'none'} in '{path}', got {key!r}{hint}")
     if not names:
         raise ParameterError(f"'{path}' holds no matrix")
     if len(names) > 1:
