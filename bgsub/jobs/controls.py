@@ -55,7 +55,8 @@ class LiveStatistics:
         self._clock = clock
         self._lock = threading.Lock()
         self._begin = clock()
-        self._previewed: float | None = None  # time of the newest frame that was shown before its separation
+        self._seen: float | None = None  # when a frame came last, separated or not
+        self.is_late = False  # the newest frame is shown without its separation
         self._times: deque[tuple[float, float | None]] = deque()  # of the latest frames, with their delay
         self._frames = self._dropped = 0
         self._newest: tuple[Frame, Separation] | None = None
@@ -68,7 +69,7 @@ class LiveStatistics:
         received = getattr(frame, "received", None)
         with self._lock:
             self._frames += 1
-            self._previewed = None
+            self._seen, self.is_late = now, False
             self._dropped = dropped
             self._newest, self._share = (frame, separation), None
             if separation.event is not None:
@@ -80,26 +81,19 @@ class LiveStatistics:
     def note_preview(self) -> None:
         """Add a frame that is shown before its separation, because that takes long."""
         with self._lock:
-            self._previewed = self._clock()
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the newest frame is shown without its separation."""
-        return self._previewed is not None
+            self._seen, self.is_late = self._clock(), True
 
     @property
     def silence(self) -> float:
         """Seconds since the newest frame, or since the beginning."""
         with self._lock:
-            seen = self._last_seen()
-            return self._clock() - (self._begin if seen is None else seen)
+            return self._clock() - (self._begin if self._seen is None else self._seen)
 
     @property
     def is_silent(self) -> bool:
         """Whether the first frame, or the next one, is late."""
         with self._lock:
-            seen = self._last_seen()
-            return seen is None or self._clock() - seen > max(_SILENT, 2 * self._interval())
+            return self._seen is None or self._clock() - self._seen > max(_SILENT, 2 * self._interval())
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers in types that JSON knows; ``latency_ms`` is from the arrival of a frame to its output."""
@@ -123,11 +117,6 @@ class LiveStatistics:
                 "frame": "" if frame is None else frame.name,
                 "date": None if frame is None or frame.arrived is None else frame.arrived.isoformat(timespec="seconds"),
             }
-
-    def _last_seen(self) -> float | None:
-        """Return when a frame came last, separated or not."""
-        separated = self._times[-1][0] if self._times else None
-        return separated if self._previewed is None else self._previewed
 
     def _interval(self) -> float:
         """Return the mean seconds between two of the last frames; 0 without any."""
@@ -180,8 +169,6 @@ class Controls:
         self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]]  # of a rehearsal
         self.watch_ahead = lambda frames: (frame for frame in frames)
         self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
-
-    # -- commands ------------------------------------------------------------------------------------------------
 
     def quit(self, by: str = "user") -> None:
         """End the run after the current frame and finish its outputs; `by` is "user" or the name of a signal."""
@@ -239,8 +226,6 @@ class Controls:
         requested, self._snapshot = self._snapshot, False
         return requested
 
-    # -- parameters ----------------------------------------------------------------------------------------------
-
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the subtractor from the next frame on."""
@@ -280,8 +265,6 @@ class Controls:
             subtractor.tune(**changes)
         else:
             logger.warning("%s cannot change %s while it runs", type(subtractor).__name__, ", ".join(changes))
-
-    # -- messages ------------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> str:
