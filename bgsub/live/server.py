@@ -12,18 +12,19 @@ import select
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from importlib import resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bgsub.errors import ParameterError, SinkError, check_choice, logger
+from bgsub.events.pictures import Highlight
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, Connections
 from bgsub.live.page_commands import RegionStore, run_command, state_of
-from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, RecentEvents, encode_part
+from bgsub.live.viewer import BOUNDARY, MULTIPART, Broadcast, encode_part
 
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -55,7 +56,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     server_version = "bgsub"
     sys_version = ""
     timeout = PATIENCE
-    server: _Server
+    server: LiveServer
 
     def do_GET(self) -> None:
         routes: dict[str, _Answer] = {
@@ -160,24 +161,24 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.OK, newest[1], "image/jpeg")
 
-    def _event(self) -> tuple[RecentEvents | None, int]:
-        """Return the events of the camera of the query, and the number of one."""
+    def _event(self) -> Highlight | None:
+        """Return the event of the query; None if it is not kept."""
         text = self._query.get("number", "")
         if not _is_number(text):
             raise ParameterError(f"number must be the number of an event, got {text!r}")
-        return self._camera().recent, int(text)
+        recent = self._camera().recent
+        return None if recent is None else recent.find(int(text))
 
     def _event_picture(self) -> None:
-        recent, number = self._event()
-        jpeg = None if recent is None else recent.picture(number)
-        if jpeg is None:
+        found = self._event()
+        if found is None:
             self._fail(HTTPStatus.NOT_FOUND, "the event is not kept")
         else:
-            self._send(HTTPStatus.OK, jpeg, "image/jpeg")
+            self._send(HTTPStatus.OK, found.jpeg, "image/jpeg")
 
     def _clip(self) -> None:
-        recent, number = self._event()
-        path = None if recent is None else recent.clip(number)
+        found = self._event()
+        path = None if found is None or found.event.clip is None else Path(found.event.clip)
         try:
             file = None if path is None else path.open("rb")
         except OSError:
@@ -274,8 +275,11 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-class LiveServer(AbstractContextManager["LiveServer"]):
+class LiveServer(http.server.ThreadingHTTPServer):
     """Serves the page of runs by name until it is closed; `port` 0 is a free one, other hosts need a `token`."""
+
+    daemon_threads = False  # one for each connection; `server_close` waits for all of them
+    request_queue_size = 128  # with a short queue, one client that connects often could delay others
 
     def __init__(
         self,
@@ -289,10 +293,15 @@ class LiveServer(AbstractContextManager["LiveServer"]):
             raise ParameterError(f"port must be an integer in [0, 65535], got {port}")
         named = {"camera": cameras} if isinstance(cameras, Controls) else cameras
         self.broadcasts = [Broadcast(controls, name) for name, controls in named.items()]
-        self._server = _Server(host, port, Access(host, token))
-        self._server.broadcasts, self._server.regions = self.broadcasts, regions or RegionStore()
-        self.address = self._server.address
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
+        self.regions, self.connections = regions or RegionStore(), Connections(PATIENCE)
+        self.access, self.streams = Access(host, token), threading.Semaphore(MAX_STREAMS)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), LiveHandler)
+        except OSError as error:
+            reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
+            raise SinkError(f"the page cannot be served at {host}:{port}: {reason}") from None
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="bgsub-server")
         self._thread.start()
 
     def close(self) -> None:
@@ -300,33 +309,13 @@ class LiveServer(AbstractContextManager["LiveServer"]):
         for broadcast in self.broadcasts:
             broadcast.end()
         if self._thread.is_alive():
-            self._server.shutdown()
+            self.shutdown()
             self._thread.join()
-        self._server.connections.close_all()
-        self._server.server_close()
+        self.connections.close_all()
+        self.server_close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    """One thread per connection; `server_close` waits for all of them."""
-
-    daemon_threads = False
-    request_queue_size = 128  # with a short queue, one client that connects often could delay others
-
-    broadcasts: Sequence[Broadcast]
-    regions: RegionStore
-
-    def __init__(self, host: str, port: int, access: Access) -> None:
-        self.access, self.streams = access, threading.Semaphore(MAX_STREAMS)
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.connections = Connections(PATIENCE)
-        try:
-            super().__init__((host, port), LiveHandler)
-        except OSError as error:
-            reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
-            raise SinkError(f"the page cannot be served at {host}:{port}: {reason}") from None
 
     def server_bind(self) -> None:
         """Bind without the slow lookup of the full host name."""

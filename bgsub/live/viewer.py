@@ -53,8 +53,9 @@ class Viewer:
     def __init__(
         self, controls: Controls, name: str = "camera", *, longest_side: int | None = None, words: bool = True
     ) -> None:
-        self._controls, self._name = controls, name
+        self._controls = controls
         self._longest, self._words = longest_side, words
+        self._waits = f"waiting for {name} ..."
 
     def picture(self, shown: Shown, view: str = "") -> np.ndarray:
         """Return the current or another view, (h, w, 3) uint8; with text it has at least `LEAST_SIZE`."""
@@ -65,10 +66,6 @@ class Viewer:
         """Return the picture before the first frame, (h, w, 3) uint8."""
         image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
         return self._with_words(image) if self._words else views.add_label(image, self._waits)
-
-    @property
-    def _waits(self) -> str:
-        return f"waiting for {self._name} ..."
 
     def _states(self) -> list[str]:
         """Return the text of the label."""
@@ -173,7 +170,6 @@ class SnapshotSink(Sink):
 BOUNDARY = "frame"
 _LONGEST_SIDE = 1280  # pixels of a JPEG picture
 _QUALITY = 80  # of JPEG, in percent
-
 
 MULTIPART_TYPE = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
 #: HTTP header fields of an endless Motion JPEG stream.
@@ -293,13 +289,13 @@ class RecentEvents(Sink):
         step = self._feed.step(frame, separation)
         with self._lock:
             self._highlights.add(step, separation)
-        self._take()
+            self._take()
 
     def close(self) -> None:
         ended = self._feed.finish_motion()
         with self._lock:
             self._highlights.finish(ended)
-        self._take()
+            self._take()
 
     def clear(self) -> None:
         """Forget all events, also the one that lasts; from any thread."""
@@ -323,25 +319,15 @@ class RecentEvents(Sink):
             for one in reversed(kept)
         ]
 
-    def picture(self, number: int) -> bytes | None:
-        """Return the picture of an event by its number, a JPEG file; None if it is not kept."""
-        found = self._find(number)
-        return None if found is None else found.jpeg
-
-    def clip(self, number: int) -> Path | None:
-        """Return the clip of an event by its number; None if there is none."""
-        found = self._find(number)
-        return None if found is None or found.event.clip is None else Path(found.event.clip)
-
-    def _find(self, number: int) -> Highlight | None:
+    def find(self, number: int) -> Highlight | None:
+        """Return an event by its number; None if it is not kept."""
         with self._lock:
             return next((one for one in self._kept if one.event.id == number), None)
 
     def _take(self) -> None:
-        """Move the highlights that are complete."""
-        with self._lock:
-            self._kept.extend(self._highlights.kept)
-            self._highlights.kept.clear()
+        """Move the highlights that are complete, while the lock is held."""
+        self._kept.extend(self._highlights.kept)
+        self._highlights.kept.clear()
 
 
 def _time(one: Highlight) -> str:

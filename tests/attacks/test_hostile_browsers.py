@@ -41,7 +41,7 @@ class Page:
 
     @property
     def connections(self):
-        return len(self.server._server.connections)
+        return len(self.server.connections)
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), 10)

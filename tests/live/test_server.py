@@ -130,7 +130,7 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
         np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
         with client.watch("/stream?view=panel") as other:
             assert other().shape == (64, 96, 3)
-    wait_until(lambda: not server._server.connections)
+    wait_until(lambda: not server.connections)
 
 
 def test_one_picture_and_snapshot_in_full_size(server, client):
@@ -158,7 +158,7 @@ def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
         put(server, index=6)
         first(), second()
         assert broadcast._jpeg.count == 2
-    wait_until(lambda: not server._server.connections)
+    wait_until(lambda: not server.connections)
     put(server, index=7)
     assert broadcast._jpeg.count == 2
 
@@ -251,10 +251,10 @@ def test_token(controls, caplog):
 
 def test_other_hosts_always_have_a_token():
     with LiveServer(Controls(), "0.0.0.0", 0) as first, LiveServer(Controls(), "0.0.0.0", 0) as second:
-        tokens = {server._server.access.token for server in (first, second)}
+        tokens = {server.access.token for server in (first, second)}
         assert len(tokens) == 2
         assert min(map(len, tokens)) >= 20
-        assert first._server.access.token in first.address
+        assert first.access.token in first.address
         assert Client(first).status("/statistics") == 403
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "example.org", ""):
         local = host not in ("0.0.0.0", "example.org", "")
@@ -277,7 +277,7 @@ def test_several_cameras():
 
 
 def test_streams_and_connections_are_limited(server, client, monkeypatch):
-    server._server.streams = threading.Semaphore(2)
+    server.streams = threading.Semaphore(2)
     put(server)
     with client.watch("/stream") as first, client.watch("/stream") as second:
         first(), second()
@@ -285,10 +285,10 @@ def test_streams_and_connections_are_limited(server, client, monkeypatch):
         assert client.status("/statistics") == 200
         monkeypatch.setattr("bgsub.live.access._MAX_AUTHENTICATED", 2)
         assert client.refusal("/statistics")[0] == 503
-    wait_until(lambda: not server._server.connections)
+    wait_until(lambda: not server.connections)
     monkeypatch.setattr("bgsub.live.access._MAX_PENDING", 1)
     with socket.create_connection(("127.0.0.1", client.port), 10) as idle:
-        wait_until(lambda: server._server.connections)
+        wait_until(lambda: server.connections)
         assert client.status("/statistics") == 200
         assert idle.recv(1) == b""
 
@@ -299,7 +299,7 @@ def test_close_leaves_no_thread(controls):
     client = Client(server)
     with client.watch("/stream") as picture, socket.create_connection(("127.0.0.1", client.port), 10):
         picture()
-        wait_until(lambda: len(server._server.connections) == 2)
+        wait_until(lambda: len(server.connections) == 2)
         server.close()
         assert set(threading.enumerate()) == before
     server.close()
@@ -342,7 +342,7 @@ def test_the_last_events_with_pictures_and_clips(server, client, tmp_path):
     status, fields, data = client.ask("/event.jpg?camera=0&number=14")
     assert (status, fields["Content-Type"]) == (200, "image/jpeg")
     assert decode(data).shape == (*shape, 3)
-    recent._find(14).event.clip = str(clip)
+    recent.find(14).event.clip = str(clip)
     assert client.cameras()[0]["events"][0]["clip"]
     status, fields, data = client.ask("/clip?camera=0&number=14")
     assert (status, fields["Content-Type"], data) == (200, "video/mp4", b"film")
