@@ -135,11 +135,8 @@ def _percent(length: Length, whole: int) -> float:
 def state_of(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any]:
     """Return the state of all cameras, the names of all views, and the range of each parameter with a slider."""
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
-    return {
-        "cameras": [_camera(broadcast, regions) for broadcast in broadcasts],
-        "views": list(LIVE_VIEWS),
-        "settings": settings,
-    }
+    cameras = [_camera(broadcast, regions) for broadcast in broadcasts]
+    return {"cameras": cameras, "views": list(LIVE_VIEWS), "settings": settings}
 
 
 def _camera(broadcast: Broadcast, regions: RegionStore) -> dict[str, Any]:

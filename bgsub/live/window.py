@@ -202,8 +202,7 @@ class WindowSink(Sink):
     def write(self, frame: Frame, separation: Separation) -> None:
         self._shown = separation
         self._snapshots.write(frame, separation)
-        self._refresh()
-        self._attend()
+        self.idle()
 
     def preview(self, frame: Frame) -> None:
         self._shown = frame
