@@ -50,13 +50,11 @@ class Program(click.Group):
         write_sections(formatter, records)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_sections(
-            formatter,
-            {
-                group: [(one.name or "", one.get_short_help_str(limit=100)) for one in members]
-                for group, members in self.groups.items()
-            },
-        )
+        sections = {
+            group: [(one.name or "", one.get_short_help_str(limit=100)) for one in members]
+            for group, members in self.groups.items()
+        }
+        write_sections(formatter, sections)
 
 
 @click.group(

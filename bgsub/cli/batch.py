@@ -11,7 +11,7 @@ import click
 from bgsub.cli import reporting
 from bgsub.cli.help import METHOD, RUNNING
 from bgsub.cli.method_options import MethodCommand
-from bgsub.cli.options import SOURCE, count, folder_option, option, overwrite_option
+from bgsub.cli.options import SOURCE, count, folder_option, limit, option, overwrite_option
 from bgsub.cli.output_options import job_options, make_job, record_options
 from bgsub.cli.pipeline import show_result
 from bgsub.errors import ParameterError, SourceError, counted, printable
@@ -40,11 +40,9 @@ if TYPE_CHECKING:
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", type=SOURCE)
 @folder_option
-@option(
+@limit(
     "--workers",
     group=RUNNING,
-    type=click.IntRange(1),
-    metavar="N",
     help="Processes on this machine, which share its cores.  [default: one per core, at most one per file]",
 )
 @option(

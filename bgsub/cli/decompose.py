@@ -32,23 +32,23 @@ _SURE = 0.1  # share of the way of mu from which the number of steps is estimate
 _PHASES = {"part": "a random part first", "both": "all values", "basis": "subspace", "coefficients": "coefficients"}
 _SAME = ("grey", "key", "float32", "save_arrays", "overwrite")
 
-_of_method, _of_input = partial(opt.option, group=METHOD), partial(opt.option, group=INPUT)
+_of_input = partial(opt.option, group=INPUT)
 _options = opt.combine(
-    _of_method(
+    opt.limit(
         "--rank",
         "dimension",
-        type=click.IntRange(1),
+        group=METHOD,
         metavar="K",
         help="Dimension of the subspace.  [default: 3, fewer for fewer than 12 samples]",
     ),
-    _of_method(
+    opt.limit(
         "--iterations",
-        type=click.IntRange(1),
-        metavar="N",
+        group=METHOD,
         help="Maximum number of steps; for --quality paper, of alternations.  [default: by --quality]",
     ),
-    _of_method(
+    opt.option(
         "--quality",
+        group=METHOD,
         type=click.Choice(["fast", "balanced", "best", "paper"]),
         help="Accuracy of the result for the computing time; paper is the schedule of the paper.  [default: balanced]",
     ),

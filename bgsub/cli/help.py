@@ -52,10 +52,7 @@ class HelpContext(click.Context):
 
 
 class HelpfulCommand(click.Command):
-    """A command that shows its options in groups: without ``--help-all`` those in `common`; all if it is empty.
-
-    `examples` are command lines that run, with a short description of each.
-    """
+    """A command that shows examples and options in groups: without ``--help-all`` those in `common`, if it has any."""
 
     context_class = HelpContext
 

@@ -256,11 +256,10 @@ def _run(context: click.Context, *opened: Any, **more: Any) -> JobResult:
 
 def _report_all(outcomes: list[Outcome], reporter: RunReporter) -> int:
     """Print the result of each camera; return the exit code."""
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    errors = [(outcome.name, outcome.error) for outcome in outcomes if outcome.error is not None]
     for outcome in outcomes:
         if outcome.result is not None and not Reporting.of().json:  # JSON was printed when the camera ended
             reporter.report(outcome.result)
-    for outcome in failed:
-        assert outcome.error is not None
-        click.echo(printable(f"bgsub: error: {outcome.name}: {exit_status(outcome.error)[0]}"), err=True)
-    return FAILURE if failed else OK
+    for name, error in errors:
+        click.echo(printable(f"bgsub: error: {name}: {exit_status(error)[0]}"), err=True)
+    return FAILURE if errors else OK

@@ -21,10 +21,7 @@ from bgsub.parameters import SPELLINGS, SUBTRACTOR, Parameter, SubspaceParameter
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
-#: The parameters that commands have.
-#:
-#: The option ``--fps`` is the frame rate of the source. The frames of a source have one size and type, so `on_change`
-#: is for Python.
+#: The parameters that commands have: ``--fps`` is that of the source, and `on_change` is not needed for its frames.
 METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
 
 #: The parameters that ``--help-all`` does not show: few runs need them.

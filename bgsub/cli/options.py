@@ -28,6 +28,7 @@ option = partial(click.option, cls=Option)
 flag = partial(option, is_flag=True)
 file_option = partial(option, type=PATH, metavar="FILE")
 seconds = partial(option, type=click.FloatRange(0), metavar="SECONDS")
+limit = partial(option, type=click.IntRange(1), metavar="N")
 
 
 def number_of(text: str) -> float:
@@ -180,14 +181,14 @@ scene_option = choice(
 )
 
 
-def _check_position(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _check_place(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is not None:
         Timecode.parse(value, called(context, option))
     return value
 
 
 _of_input = partial(option, group=INPUT)
-_position = partial(_of_input, callback=_check_position, metavar="TIME")
+_place = partial(_of_input, callback=_check_place, metavar="TIME")
 
 
 def duration_option(default: str | None = None, text: str = "Stop after this length") -> Decorator:
@@ -209,19 +210,14 @@ def duration_option(default: str | None = None, text: str = "Stop after this len
     )
 
 
-start_option = _position(
-    "--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."
-)
+start_option = _place("--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5.")
 #: The values are as `open_source` takes them: `start`, `end` and `duration` are text or None.
 source_options = combine(
     start_option,
-    _position("--end", help="Stop before this position, written like --start."),
-    _position(
-        "--duration", help="Stop after this length: frames (250), seconds (10.0 or 10s), or 0:10; not with --end."
-    ),
+    _place("--end", help="Stop before this position, written like --start."),
+    _place("--duration", help="Stop after this length: frames (250), seconds (10.0 or 10s), or 0:10; not with --end."),
     count("--every", group=INPUT, least=1, default=1, text="Read only the first of every N frames."),
 )
-
 
 reconnect_option = seconds(
     "--reconnect",

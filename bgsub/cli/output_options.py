@@ -47,6 +47,7 @@ def _check_needs(options: Mapping[str, Any]) -> None:
     views = {view.partition(".")[0] for view in options.get("views") or ()}
     has_screen = not options.get("no_window", True) or options.get("serve") is not None
     drawn = has_screen or bool(views & ({*ANNOTATED} if options.get("boxes") else {"boxes"}))
+    source_of = click.get_current_context().get_parameter_source
     users = (options.get(name) for name in ("event_formats", "clip_boxes", "on_event", "webhook"))
     for names, is_allowed, needed in (
         (_RECORDING, options["record"], "--record"),
@@ -58,19 +59,16 @@ def _check_needs(options: Mapping[str, Any]) -> None:
         (("boxes",), drawn or not options.get("boxes"), "--save panel, overlay or contours"),
         (_OBJECTS, drawn or any(users), "--event-formats, --boxes, --clip-boxes, --on-event or --webhook"),
     ):
-        used = [name for name in names if options.get(name) not in (None, {}) and _is_typed(name)]
+        given_here = (name for name in names if options.get(name) not in (None, {}))
+        # Files and presets may be for other commands.
+        used = [name for name in given_here if source_of(name) is not ParameterSource.DEFAULT_MAP]
         if used and not is_allowed:
             raise ParameterError(f"--{used[0].replace('_', '-')} needs {needed}")
 
 
-def _is_typed(name: str) -> bool:
-    """Return whether an option was typed or set by a variable; files and presets may be for other commands."""
-    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT_MAP
-
-
 def _values(options: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Return the values of options that were given, by field."""
-    return {field: options[name] for name, field in names.items() if options[name] is not None}
+    return {field: options[name] for name, field in names.items() if options.get(name) is not None}
 
 
 def _check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> None:
@@ -144,10 +142,7 @@ record_options = opt.combine(
     ),
 )
 
-
-max_events_option = opt.option(
-    "--max-events", group=CLIPS, type=click.IntRange(1), metavar="N", help="Stop after so many motion events."
-)
+max_events_option = opt.limit("--max-events", group=CLIPS, help="Stop after so many motion events.")
 #: Motion, clips and notifications.
 motion_options = opt.combine(
     record_options,
@@ -199,7 +194,7 @@ name_option = opt.option(
     help="File names in the folder, with {view}, {source}, {date} and {time}.",
 )
 _of_events = partial(opt.option, group=EVENTS)
-_region = partial(_of_events, multiple=True, callback=partial(opt.checked, Regions))
+_region = partial(_of_events, multiple=True, callback=partial(opt.checked, Regions), metavar="REGION")
 #: The values are tuples of str.
 region_options = opt.combine(
     _region(
@@ -209,15 +204,9 @@ region_options = opt.combine(
         "whose black and transparent pixels are outside. Can be repeated.",
     ),
     _region(
-        "--ignore",
-        metavar="REGION",
-        help="Report no foreground in this region, which is shown; written like --roi. Can be repeated.",
+        "--ignore", help="Report no foreground in this region, which is shown; written like --roi. Can be repeated."
     ),
-    _region(
-        "--privacy",
-        metavar="REGION",
-        help="Black out this region before processing; written like --roi. Can be repeated.",
-    ),
+    _region("--privacy", help="Black out this region before processing; written like --roi. Can be repeated."),
 )
 
 _OBJECTS = {
@@ -271,5 +260,5 @@ def make_job(source: str | tuple[str, ...], output: Path | None, options: Mappin
     fields_of_job: dict[str, Any] = {field.name: options[field.name] for field in fields(Job) if field.name in options}
     fields_of_job |= {"source": source, "output": output or Path(), "save": views or (), "parameters": given(options)}
     motion = {**options["motion_threshold"], **_values(options, _MOTION)}
-    objects = {field: options[name] for name, field in _OBJECTS.items() if options.get(name) is not None}
-    return Job(**fields_of_job, motion=motion, objects=objects, recording=_values(options, _RECORDING))
+    objects, recording = _values(options, _OBJECTS), _values(options, _RECORDING)
+    return Job(**fields_of_job, motion=motion, objects=objects, recording=recording)

@@ -55,10 +55,8 @@ class RunReporter:
             meter = None if source.restartable else stack.enter_context(show(source.name, source.length))
 
             def ahead(coming: Iterator[Frame]) -> Generator[Frame, None, None]:
-                with (
-                    context.scope(cleanup=False),
-                    show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST)) as meter,
-                ):
+                showing = show(f"{source.name}, looking ahead", min(LONGEST, source.length or LONGEST))
+                with context.scope(cleanup=False), showing as meter:
                     for frame in coming:
                         meter.update()
                         yield frame
@@ -72,17 +70,14 @@ class RunReporter:
                     self.observer(frame, separation)
                 now = time.monotonic() if frame.time is None else frame.time
                 begin = now if begin is None else begin
-                if self._is_over(frames, now - begin + step + _TOLERANCE):
-                    self._limited.add(source.name)
-                    controls.quit()
+                if self.duration is not None:
+                    passed = frames if self.duration.frame is not None else now - begin + step + _TOLERANCE
+                    if passed >= self.duration.amount:
+                        self._limited.add(source.name)
+                        controls.quit()
 
             controls.watch_ahead = ahead
             yield after
-
-    def _is_over(self, frames: int, seconds: float) -> bool:
-        if self.duration is None:
-            return False
-        return (frames if self.duration.frame is not None else seconds) >= self.duration.amount
 
     def report(self, result: JobResult) -> None:
         """Print the motion events and the summary of a run; write the file of the events."""

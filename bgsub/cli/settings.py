@@ -27,8 +27,9 @@ class Command(HelpfulCommand):
         super().__init__(*args, params=[*(params or ()), *reporting_options()], **options)
         self.takes_settings = takes_settings
         for option in self.params if takes_settings else ():
-            keys = _keys(option)
-            option.envvar = [variable(f"{self.name}-{key}") for key in keys] + [variable(key) for key in keys]
+            keys = keys_of(option)
+            names = [*(f"{self.name}-{key}" for key in keys), *keys]
+            option.envvar = [_PREFIX + name.replace("-", "_").upper() for name in names]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line on top of the settings."""
@@ -42,7 +43,7 @@ class Command(HelpfulCommand):
             places: dict[str, list[str]] = {}
             for one in self.params:
                 if setting := setting_of(ctx, one):
-                    places.setdefault(setting.place, []).append(key_of(one))
+                    places.setdefault(setting.place, []).append(keys_of(one)[0])
             if places:
                 logger.info("settings from %s", ", ".join(sorted(places)))
             for name in FOUND:
@@ -69,7 +70,9 @@ def load(context: click.Context) -> Settings:
         name: {key: getattr(one, "of_method", False) for key, one in long_names(command).items()}
         for name, command in taking.items()
     }
-    settings = read_settings(names, files(context), context.find_root().params.get("config"))
+    own = context.find_root().params
+    files = [] if own.get("no_config") else find_files(own.get("config"))
+    settings = read_settings(names, files, own.get("config"))
     known = {name for command in taking.values() for option in command.params for name in option.envvar or ()}
     known |= set(_OF_THE_PROGRAM)
     for name in sorted(os.environ):
@@ -78,29 +81,14 @@ def load(context: click.Context) -> Settings:
     return settings
 
 
-def files(context: click.Context) -> list[Path]:
-    """Return the settings files of this run."""
-    own = context.find_root().params
-    return [] if own.get("no_config") else find_files(own.get("config"))
-
-
-def _keys(option: click.Parameter) -> list[str]:
+def keys_of(option: click.Parameter) -> list[str]:
+    """Return the long names of an option without hyphens in front; the first one is its key in a settings file."""
     return [name.removeprefix("--") for name in option.opts if name.startswith("--")]
-
-
-def key_of(option: click.Parameter) -> str:
-    """Return the key of an option in a settings file."""
-    return _keys(option)[0]
 
 
 def long_names(command: click.Command) -> dict[str, click.Parameter]:
     """Return the options of a command by their long names without hyphens in front."""
-    return {key: one for one in command.params for key in _keys(one)}
-
-
-def variable(key: str) -> str:
-    """Return the environment variable of a key."""
-    return _PREFIX + key.replace("-", "_").upper()
+    return {key: one for one in command.params for key in keys_of(one)}
 
 
 def apply(context: click.Context, settings: Mapping[str, Setting]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from bgsub._version import __version__
 from bgsub.cli.setting_sources import setting_of
-from bgsub.cli.settings import Command, apply, as_text, commands, key_of, load
+from bgsub.cli.settings import Command, apply, as_text, commands, keys_of, load
 from bgsub.errors import did_you_mean
 
 
@@ -66,7 +66,7 @@ def _line(context: click.Context, option: click.Parameter) -> str:
         return ""
     option.process_value(context, value)
     shown = "***" if getattr(option, "hide_input", False) else setting.value
-    return f"{key_of(option)} = {as_toml(shown)}  # {setting.place}"
+    return f"{keys_of(option)[0]} = {as_toml(shown)}  # {setting.place}"
 
 
 def as_toml(value: Any) -> str:
