@@ -51,9 +51,6 @@ def as_sink_error(path: Path, kind: type[SinkError] = SinkError) -> AbstractCont
     return os_errors_as(kind, f"'{path}' cannot be written")
 
 
-# -- names and whole files --------------------------------------------------------------------------------------------
-
-
 def partial_name(path: Path) -> Path:
     """Return ``NAME.EXT.partial``, which other programs do not take for a file of its kind."""
     return path.with_name(f"{path.name}.partial")
@@ -90,9 +87,6 @@ def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError, *
     """Write a file whole or not at all; raise `kind` where that fails. For `durable` see `replacing`."""
     with as_sink_error(path, kind), replacing(path, durable=durable) as partial:
         partial.write_bytes(content)
-
-
-# -- syncing ----------------------------------------------------------------------------------------------------------
 
 
 def sync_file(path: Path, flags: int = os.O_RDWR) -> None:
