@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, logger
 from bgsub.numerics import memory
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
 from bgsub.parameters import SubtractorParameters
-
-logger = logging.getLogger("bgsub")
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # range of full scale, by the kind of type
@@ -67,18 +64,15 @@ class FrameFormat:
     @classmethod
     def from_dict(cls, values: Any) -> FrameFormat:
         """Return the format that `as_dict` described; ParameterError if `values` describe none."""
-        known: dict[str, Any] = values if isinstance(values, dict) else {}
+        known: Any = values if isinstance(values, dict) else {}
         shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
         good = isinstance(shape, list) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)
-        good = good and values["shape"][2:] <= [MAX_CHANNELS] and dtype in (*_FULL_SCALE, *_FLOATS)
-        if not good or not isinstance(full, (int, float)):
-            raise ParameterError(f"no format of frames: {values}")
-        assert isinstance(shape, list)
-        assert isinstance(dtype, str)
-        least, most = _SCALES[np.dtype(dtype).kind]
-        if not least <= full <= most:
-            raise ParameterError(f"no format of frames: {values}")
-        return cls(tuple(shape), dtype, full, origin="those of the saved model")
+        good = good and shape[2:] <= [MAX_CHANNELS] and dtype in (*_FULL_SCALE, *_FLOATS)
+        if good and isinstance(full, (int, float)):
+            least, most = _SCALES[np.dtype(dtype).kind]
+            if least <= full <= most:
+                return cls(tuple(shape), dtype, full, origin="those of the saved model")
+        raise ParameterError(f"no format of frames: {values}")
 
     @cached_property
     def unit(self) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import gc
 import hashlib
-import logging
 import os
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from numba import config
 import bgsub
 from bgsub.errors import SinkError
 from bgsub.numerics import compilation
+from bgsub.numerics.compilation import logger
 from bgsub.numerics.jit import VERSION
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import cores
@@ -41,7 +41,6 @@ _MOST = 8  # processes of about 300 MB each
 _LEAST = 1000  # bytes; every complete file of the cache is larger
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
-logger = logging.getLogger("bgsub.kernels")
 
 
 class Warmup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bgsub._opencv import cv2, out_of_umat, to_umat
-from bgsub.errors import BgsubError, ParameterError, SourceError
+from bgsub.errors import BgsubError, ParameterError, SourceError, logger
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
@@ -40,8 +39,6 @@ from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.tracking.tracker import SubspaceTracker
-
-logger = logging.getLogger("bgsub")
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
