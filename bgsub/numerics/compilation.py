@@ -1,7 +1,4 @@
-"""Progress of the compilation of kernels, once per installation, and the time that threads wait for it.
-
-Progress bars, the log and live pictures use it. It does not import Numba.
-"""
+"""Progress of the compilation of kernels, and the time that threads wait for it. Without an import of Numba."""
 
 from __future__ import annotations
 
@@ -148,9 +145,8 @@ class _Compilations:
 
     def compile(self, step: int, event: Any) -> None:
         """Count a kernel of this package whose compilation begins (1) or ends (-1)."""
-        if not event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
-            return
-        if not self._is_outermost("compiling", step):
+        is_ours = event.data["dispatcher"].py_func.__module__.startswith("bgsub.")
+        if not (is_ours and self._is_outermost("compiling", step)):
             return
         with self._lock:
             self._account(compiling=step)

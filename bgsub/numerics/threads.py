@@ -68,19 +68,14 @@ _pool = _Pool()
 blas_lock = threading.RLock()
 
 
-def _after_fork() -> None:
-    global _pool  # noqa: PLW0603 - one per process
-    _pool = _Pool()
+def limit_threads(count: int | None = None) -> None:
+    """Let all kernels of this process together use `count` threads, by default all cores; running ones keep theirs."""
+    global _pool  # noqa: PLW0603 - one pool per process
+    _pool = _Pool(count)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def limit_threads(count: int) -> None:
-    """Let all kernels of this process together use `count` threads; running ones keep theirs."""
-    global _pool  # noqa: PLW0603 - one pool per process
-    _pool = _Pool(count)
+    os.register_at_fork(after_in_child=limit_threads)
 
 
 @contextmanager
