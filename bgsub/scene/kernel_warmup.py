@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +91,21 @@ class Warmup:
 
     def _make(self, stamp: Path) -> None:
         """Compile the missing kernels."""
+        lock = stamp.with_name("bgsub-kernels.lock")
         try:
-            self._compile(stamp)
+            with compilation.planned(sum(map(len, self._stages))) as tell, _alone(lock):
+                if not _is_true(stamp) and not _exiting.is_set() and self._share_out(tell):
+                    plain = _stamp(self._frames._replace(is_reduced=False))
+                    assert plain is not None
+                    for path in (stamp, plain):
+                        path.write_text("\n".join(sorted(_kept())))
         except Exception:  # the first call compiles it
             logger.debug("compiling kernels failed", exc_info=True)
         finally:
             self._release()
 
     def _load(self) -> None:
-        for row in [row for rows in self._stages for row in rows]:
+        for row in chain.from_iterable(self._stages):
             if _exiting.is_set():
                 return
             try:
@@ -106,14 +113,6 @@ class Warmup:
                     compile_kernel(row, self._frames)
             except Exception:  # the first call reports it
                 logger.debug("loading %s failed", row, exc_info=True)
-
-    def _compile(self, stamp: Path) -> None:
-        with compilation.planned(sum(map(len, self._stages))) as tell, _alone(stamp.with_name("bgsub-kernels.lock")):
-            if not _is_true(stamp) and not _exiting.is_set() and self._share_out(tell):
-                plain = _stamp(self._frames._replace(is_reduced=False))
-                assert plain is not None
-                for path in (stamp, plain):
-                    path.write_text("\n".join(sorted(_kept())))
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether all were compiled."""
@@ -128,7 +127,7 @@ class Warmup:
                     tell()
                     with lock:
                         left[stage] -= 1
-                        for ready, rest in zip(self._ready, _sums(left), strict=True):
+                        for ready, rest in zip(self._ready, accumulate(left), strict=True):
                             if rest == 0:
                                 ready.set()
 
@@ -184,19 +183,13 @@ def _alone(path: Path) -> Iterator[None]:
 
     lock = FileLock(path)
     while not _exiting.is_set():
-        try:
+        with suppress(Timeout):
             lock.acquire(timeout=0.5)
             break
-        except Timeout:
-            continue
     try:
         yield
     finally:
         lock.release()
-
-
-def _sums(counts: list[int]) -> list[int]:
-    return [sum(counts[: i + 1]) for i in range(len(counts))]
 
 
 def _stamp(frames: Frames) -> Path | None:
@@ -212,11 +205,9 @@ def _stamp(frames: Frames) -> Path | None:
 
 def _is_true(stamp: Path) -> bool:
     """Return whether all files that a stamp lists are present."""
-    try:
-        listed = set(stamp.read_text().split("\n"))
-        return listed <= _kept()
-    except (OSError, ValueError):
-        return False
+    with suppress(OSError, ValueError):
+        return set(stamp.read_text().split("\n")) <= _kept()
+    return False
 
 
 def _kept() -> set[str]:
