@@ -12,13 +12,6 @@ _GROWTH = 2.0
 _LEAST_SLOPE = 1e-6  # share of the slope of steepest descent; smaller slopes are rounding
 
 
-def hestenes_stiefel(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, H_old: np.ndarray) -> float:
-    """Return ``<z, g - g_old> / <H_old, g - g_old>`` for transported old vectors."""
-    change = g - g_old
-    slope = np.vdot(H_old, change)
-    return float(np.vdot(z, change) / slope) if slope else 0.0
-
-
 class Problem:
     """A smooth objective with a current point: on a vector space, or on a manifold if `curve` is overridden."""
 
@@ -103,8 +96,9 @@ class ConjugateGradients:
         if self._last is not None:
             curve, t, g_old = self._last
             self._last = None
-            H_old = curve.direction(t)
-            factor = hestenes_stiefel(g, z, curve.transport(g_old, t), H_old)
+            H_old, change = curve.direction(t), g - curve.transport(g_old, t)
+            slope = np.vdot(H_old, change)
+            factor = float(np.vdot(z, change) / slope) if slope else 0.0  # of Hestenes and Stiefel
             if factor > 0:
                 yield g.dtype.type(factor) * H_old - z
         yield -z

@@ -45,8 +45,7 @@ class ResidualScale:
 
     def of_residual(self, A: np.ndarray, B: np.ndarray, mu: float = np.inf) -> float:
         """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k)."""
-        # degrees of freedom count entries by weight: a fit that follows its own noise leaves few more than its
-        # parameters
+        # degrees of freedom count entries by weight: a fit that follows its noise leaves few more than its parameters
         residual = self._X - A[self._rows] @ B[self._columns].T
         r = np.abs(residual[self._seen])
         weighted = float(np.mean(1 / (1 + np.square(r, dtype=np.float64) / mu)))

@@ -159,7 +159,10 @@ class Standardisation:
         if center:
             location = median
         if scale:
-            deviation = _filled(_NORMAL * _medians(np.abs(X - median), observed)).astype(X.dtype)
+            deviation = _NORMAL * _medians(np.abs(X - median), observed)
+            known = deviation > 0  # others are mostly constant
+            usual = np.median(deviation[known]) if known.any() else 1.0
+            deviation = np.where(known, deviation, usual).astype(X.dtype)
         return cls(location, deviation)
 
     @property
@@ -196,9 +199,3 @@ def _medians(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
         return np.nan_to_num(np.nanmedian(np.where(observed, X, X.dtype.type(np.nan)), axis=0))
-
-
-def _filled(scale: np.ndarray) -> np.ndarray:
-    """Return scales, those that are 0 (columns mostly constant) replaced by the median of the others."""
-    known = scale > 0
-    return np.where(known, scale, np.median(scale[known]) if known.any() else 1.0)
