@@ -104,8 +104,7 @@ def fit_rows(
 ) -> None:
     """Write the row of U of some pixels, fitted to its history given the coefficients, into `U`, (k, m) float32."""
     # a block of pixels begins with the first mu near any of its residuals: this halves the solves and changes the
-    # low-rank part by hundredths of a grey level
-    # with one BLAS thread the result does not depend on `threads`
+    # low-rank part by hundredths of a grey level; with one BLAS thread the result does not depend on `threads`
     start = np.linalg.pinv(Y.astype(np.float64)).astype(np.float32)
     j, q = np.tril_indices(Y.shape[1])
     y = np.ascontiguousarray(Y.T)
@@ -163,8 +162,7 @@ def _blackened(sample: np.ndarray) -> np.ndarray:
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
     """Return an orthogonal basis, (n, q <= k), of the row space of the background in the samples, (n, s) float32."""
-    # an SVD would take large objects for directions: a robust fit of rank 1 comes first, and deviations from it are
-    # shrunk
+    # an SVD would take large objects for directions: first a robust fit of rank 1, then deviations from it are shrunk
     if not np.ptp(sample, axis=0).any():  # exactly still: line searches would find only rounding
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
@@ -213,10 +211,8 @@ def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
 
 
 def orthonormalise(V: np.ndarray, Y: np.ndarray) -> Parts[np.ndarray]:
-    """Replace the first q rows U of V, (k, m), by k orthonormal ones; return Z with ``Z V = Y U``; Y is (n, q).
-
-    The rows are sorted by the energy of the coefficients.
-    """
+    """Replace the first q rows U of V, (k, m), by k orthonormal ones; return Z with ``Z V = Y U``; Y is (n, q)."""
+    # the rows are sorted by the energy of the coefficients
     # arbitrary rows fill up directions that the frames lack, as in a still or an all-black start
     (rank, m), U = V.shape, V[: Y.shape[1]]
     values, vectors = np.linalg.eigh(gram_in_double(U))

@@ -22,26 +22,14 @@ _BACKTRACKS = 20
 
 @dataclass(frozen=True)
 class Step:
-    """A step direction ``H = Q_new K`` at the new gradient ``G = Q_new R``.
+    """A step direction ``H = Q_new K`` at the new gradient ``G = Q_new R``, R and K (r_new, k)."""
 
-    Attributes
-    ----------
-    basis : ndarray, (k + r + 1, k + r_new)
-        Columns: coordinates of U and of Q_new in the stack ``[U Q e]``.
-    R, K : ndarray, (r_new, k)
-        Factors of the new gradient and of the step direction.
-    slope : float
-        ``<G, H>``, the derivative of the objective along the step.
-    past_slope, past_curvature : float
-        ``<G_old, H>`` and ``tr(H C_old H')`` of the second-order model of the past.
-    """
-
-    basis: np.ndarray
+    basis: np.ndarray  # (k + r + 1, k + r_new), columns: coordinates of U and of Q_new in the stack ``[U Q e]``
     R: np.ndarray
     K: np.ndarray
-    slope: float
-    past_slope: float
-    past_curvature: float
+    slope: float  # ``<G, H>``, the derivative of the objective along the step
+    past_slope: float  # ``<G_old, H>`` of the second-order model of the past
+    past_curvature: float  # ``tr(H C_old H')`` of that model
 
     def rotation(self, t: float) -> np.ndarray:
         """Return theta, the rotation of [U Q_new] by the retraction at step length t."""

@@ -1,7 +1,4 @@
-"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps.
-
-The coefficients are fitted on a fixed random subset of the entries (paper, algorithm 6, the fit of y).
-"""
+"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class Fit:
 
 
 class PixelSubset:
-    """The basis on some thousand entries: `index` (s,) int64, rank k, and the cost of the residual."""
+    """The basis on a random subset, `index` (s,) int64, on which the coefficients are fitted (paper, algorithm 6)."""
 
     def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
         self.index, self._k, self._surrogate = index, k, surrogate

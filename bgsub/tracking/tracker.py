@@ -227,11 +227,9 @@ class SubspaceTracker:
     def forgetting_(self) -> float:
         """Weight w of the next vector."""
         model = self._known
-        return (
-            model.forgetting.w
-            if isinstance(model, SelfTunedSubspace)
-            else self._fixed_forgetting or _LITERAL_FORGETTING
-        )
+        if isinstance(model, SelfTunedSubspace):
+            return model.forgetting.w
+        return self._fixed_forgetting or _LITERAL_FORGETTING
 
     @property
     def momentum_(self) -> float:

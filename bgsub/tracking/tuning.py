@@ -34,12 +34,10 @@ _NEGLIGIBLE = 1e-8  # share of the moment of all coefficients, for streams witho
 
 
 class AdaptiveForgetting:
-    """Forgetting factor w and momentum of a tracker, adapted to the stream or fixed.
+    """Forgetting factor w and momentum of a tracker, adapted to the stream or fixed."""
 
-    With ``Z = dU / d(log w)``, ``log w += 2.5 e' Z'y / (k e'e)`` and ``momentum += w / w_max cos(e, V'y)``, after V. J.
-    Mathews and Z. Xie, "A stochastic gradient adaptive filter with gradient adaptive step size", 1993.
-    """
-
+    # with ``Z = dU / d(log w)``, ``log w += 2.5 e' Z'y / (k e'e)`` and ``momentum += w / w_max cos(e, V'y)``, after
+    # V. J. Mathews and Z. Xie, "A stochastic gradient adaptive filter with gradient adaptive step size", 1993
     # w falls no faster than 1 / t: steps of a cold start disagree too, and a long memory of them would stay
 
     def __init__(self, k: int, n: int, forgetting: float | None) -> None:
@@ -70,17 +68,13 @@ class AdaptiveForgetting:
 
     def adapt(
         self,
-        subset: tuple[np.ndarray, np.ndarray, np.ndarray],
-        small: tuple[np.ndarray, np.ndarray, np.ndarray],
+        subset: tuple[np.ndarray, np.ndarray, np.ndarray],  # basis (k, n), influence and weights (n,)
+        small: tuple[np.ndarray, np.ndarray, np.ndarray],  # y, ``M^-1 y``, products of influence and basis, (k,)
         agreement: float,
         growth: float,
         taken: bool,
     ) -> None:
-        """Learn from a step; `growth` is the factor by which all scales grew at once, and w with them.
-
-        `subset`: basis (k, n), influence and weights (n,); `small`: y, ``M^-1 y`` and products of the influence and
-        basis (k,).
-        """
+        """Learn from a step; `growth` is the factor by which all scales grew at once, and w with them."""
         if not self.is_adaptive:
             return
         gained = _self_tuned_kernels.sense(self._Z, *subset, *small, self.w if taken else 0.0)
