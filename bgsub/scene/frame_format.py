@@ -12,7 +12,6 @@ import numpy as np
 from bgsub.errors import ParameterError, logger
 from bgsub.numerics import memory
 from bgsub.numerics.arrays import as_array
-from bgsub.numerics.jit import constant
 from bgsub.parameters import SubtractorParameters
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
@@ -238,11 +237,6 @@ def check_like(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> np.
 def plain(frame: np.ndarray) -> np.ndarray:
     """Return a frame in a type that kernels are compiled for: float32 unless it is uint8."""
     return frame if frame.dtype == _BYTES else frame.astype(np.float32, copy=False)
-
-
-def lanes_of(frame: np.ndarray) -> tuple[int, ...]:
-    """Return the number of channels of a frame, (..., c), as a `constant` of kernels."""
-    return constant(frame.shape[-1])
 
 
 def _warn_of_depth(largest: int) -> None:

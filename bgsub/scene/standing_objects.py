@@ -13,12 +13,13 @@ import math
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import CHUNK, LATE
-from bgsub.scene.frame_format import FrameFormat, lanes_of
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.separation import FOREGROUND
 
 _SAME = 0.06  # joint distance of the same colour
@@ -53,7 +54,7 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
-        self._lanes, self._states = lanes_of(self.anchor), np.empty((self._bands, CHUNK), np.uint8)
+        self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
 
     def rewind(self) -> None:
@@ -114,7 +115,7 @@ class StandingObjects:
         self.age[fresh if self._leftovers is None else fresh & ~self._leftovers] = 0
         self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
-            self.settling = max(round(_SETTLING * self._fps), 2)
+            self.settling = self._frames(_SETTLING)
 
     def _around(self, mask: np.ndarray) -> np.ndarray:
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _start_colours_kernels
-from bgsub.scene.frame_format import FrameFormat, lanes_of
+from bgsub.scene.frame_format import FrameFormat
 
 _COLOURS = 3  # per pixel
 _SAME = 0.03  # joint distance of the same colour
@@ -125,12 +126,11 @@ class StartColours:
 
     def __init__(self, frames: FrameFormat, threads: int | None) -> None:
         h, w, channels = frames.cube
-        self._bands = bands_for(h * w, _WORK, threads)
+        self._bands, self._lanes = bands_for(h * w, _WORK, threads), constant(channels)
         self._same = _SAME * frames.pixels_full
         self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
         self.counts = np.zeros((_COLOURS, h * w), np.uint16)
-        self._last = np.zeros(h * w, np.uint8)
-        self._due = np.zeros(h * w, np.uint8)
+        self._last, self._due = np.zeros((2, h * w), np.uint8)
         self._limit = np.empty(h * w, np.float32)
         self.noise = 0.0
 
@@ -174,10 +174,8 @@ class StartColours:
         kept = [array[..., hidden].copy() for array in (self.counts, self._last)]
         colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
-        lanes = lanes_of(x)
-
         def count(begin: int, end: int, _: int) -> None:
-            if _start_colours_kernels.count_colours(begin, end, lanes, x, limit, *maps, self._due):
+            if _start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._due):
                 self._put_first(begin + np.flatnonzero(self._due[begin:end]))
 
         in_bands(count, len(x), self._bands)

@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.jit import constant
 from bgsub.scene import _shadow_kernels as kernels
 from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
-from bgsub.scene.frame_format import lanes_of
 from bgsub.scene.illumination import Illumination, has_colour
 from bgsub.scene.segmentation import SceneLook, Segmenter
 
@@ -65,7 +65,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
 
     def limits(scale):
         numbers = F(scale), F(threshold), F(threshold), F(4), F(exposure)
-        return MatchLimits(np.ones((h, w), F), *numbers, coloured, F(black / scale), lanes_of(x))
+        return MatchLimits(np.ones((h, w), F), *numbers, coloured, F(black / scale), constant(x.shape[-1]))
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)
@@ -188,7 +188,7 @@ def test_see_outline_equals_its_twin(h, w, channels, seed):
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
     counts, black = np.full((8, 2), 9.0), 16 * (seed % 2)
-    kernels.see_outline(lanes_of(x), x, l, F(black), mask, reference.filled(mask), counts)
+    kernels.see_outline(constant(x.shape[-1]), x, l, F(black), mask, reference.filled(mask), counts)
     np.testing.assert_array_equal(counts, outline(x.astype(float) - black, l.astype(float) - black, mask))
 
 
@@ -255,7 +255,7 @@ def test_very_dark_shadows_are_found_by_side(channels):
             frame, road, car, shadow = traffic(rng, shade, channels)
             frame[car] *= F(body)
             mask = np.where(car | shadow if shade < 1 else car, np.uint8(255), np.uint8(0))
-            kernels.see_outline(lanes_of(frame), frame, road, F(0), mask, reference.filled(mask), seen)
+            kernels.see_outline(constant(frame.shape[-1]), frame, road, F(0), mask, reference.filled(mask), seen)
             kernels.learn_outline(seen, kernels._EVERY / 80, outline)
         return frame, road, car, shadow, mask
 

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.numerics.jit import constant
 from bgsub.scene import _start_colours_kernels
-from bgsub.scene.frame_format import FrameFormat, lanes_of
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_colours import CleanedFrames, StartColours
 
 F = np.float32
@@ -54,7 +55,7 @@ def test_count_colours_equals_its_twin(channels, stretch, seed):
     for frame in frames:
         for band in bands:
             state = colours, counts, start._last, due
-            found = _start_colours_kernels.count_colours(*band, lanes_of(frame), frame, limits, *state)
+            found = _start_colours_kernels.count_colours(*band, constant(frame.shape[-1]), frame, limits, *state)
             assert found == np.count_nonzero(due[slice(*band)])
             start._put_first(band[0] + np.flatnonzero(due[slice(*band)]))
     for i, kept in enumerate(naive_counts(frames, limits)):
