@@ -100,10 +100,8 @@ class TrackedBackground:
         self._passed = 0  # frames since `restore`, counted as the ages are
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
-        """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change.
-
-        These differ from the commonest `colours`, (m,), by more than `limit`, (h * w,).
-        """
+        """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change."""
+        # these differ from the commonest `colours`, (m,), by more than `limit`, (h * w,)
         # objects of the start would become directions of the subspace; changes that recur, as of trees, are no objects
         if passes_cross_validation(frames, float(self._scale), self._rank, self.tracker.surrogate_, self._index):
             return frames

@@ -79,10 +79,8 @@ class SweepEngine:
             self._has_before = True
 
     def sweep(self, sweep: Sweep, hidden: np.ndarray | None, everywhere: bool) -> SweepResult:
-        """Step the due blocks of the basis, compare the frame with its background, and compute its influence.
-
-        `hidden` (h, w) uint16: not 0 where a pixel is not observed; `everywhere`: update the background of all blocks.
-        """
+        """Step the due blocks of the basis, compare the frame with its background, and compute its influence."""
+        # `hidden` (h, w) uint16: not 0 where a pixel is not observed; `everywhere`: update the background of all blocks
         if everywhere:
             self._keep_before()
         flags = _NOTHING if hidden is None else hidden.reshape(-1)

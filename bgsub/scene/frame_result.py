@@ -19,10 +19,9 @@ from bgsub.separation import FrameEvent, Phase
 
 @dataclass(frozen=True, eq=False)
 class ForegroundProbability:
-    """A lazy map of the foreground probability, ``r^2 / (1 + r^2)`` with ``r = d / limit``, averaged over a square.
+    """A lazy map of the foreground probability, ``r^2 / (1 + r^2)`` with ``r = d / limit``, averaged over a square."""
 
-    The cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, 1987).
-    """
+    # the cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, 1987)
 
     residual: np.ndarray  # (h, w) float32, joint residual, read only
     sigma: np.ndarray  # (h, w) float32, noise scale
@@ -81,8 +80,7 @@ class FrameResult:
         """Return the joint colour residual, (h, w), float32."""
         if self.training is None:
             return np.zeros(self.mask.shape, np.float32)
-        residual = self.engine.residual()
-        return to_frame(self.movement, residual, None, smooth=True)
+        return to_frame(self.movement, self.engine.residual(), None, smooth=True)
 
     def probability(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
         """Return the probability map before anything is learned from the frame; None if the lens is covered."""

@@ -148,12 +148,10 @@ class Illumination:
         """Return some pixels of a picture, (h, w, c), as float32, (c, sites)."""
         return picture.reshape(-1, self._shape[2]).take(self._index, axis=0).T.astype(np.float32, order="C")
 
-    def explain(
-        self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0
-    ) -> Light:
+    def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], min_explained: float = 0.0) -> Light:
         """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones."""
         # a coarse light is returned if few sites show that `min_explained` is out of reach
-        lights = [self._same(base, scale) for base in (*backgrounds, *self._memory)]
+        lights = [self._same(base) for base in (*backgrounds, *self._memory)]
         lights = self._quick.fit(x, lights)
         if lights[0].explained < min_explained - _QUICK_DOUBT:
             return lights[0]
@@ -162,10 +160,10 @@ class Illumination:
             return lights[0]
         return self._last.fit(x, lights[:1])[0]
 
-    def _same(self, base: np.ndarray, scale: float) -> Light:
+    def _same(self, base: np.ndarray) -> Light:
         """Return the light that changes nothing."""
         channels = self._shape[2]
-        return Light(base, np.ones((*_QUICK_GRID, channels)), np.zeros((_KNOTS, channels)), 0.0, scale)
+        return Light(base, np.ones((*_QUICK_GRID, channels)), np.zeros((_KNOTS, channels)), 0.0)
 
     def values(self, picture: np.ndarray, scale: float = 1.0) -> np.ndarray:
         """Return ``scale * picture`` at all sites, (n, c) float32."""
@@ -173,7 +171,7 @@ class Illumination:
 
     def between(self, before: np.ndarray, after: np.ndarray) -> Light:
         """Return the light that turns a background into another, given their `values`."""
-        return self._last.refined(after, before, self._same(before, 1.0), _ALL_MUS)
+        return self._last.refined(after, before, self._same(before), _ALL_MUS)
 
     def relit(self, picture: np.ndarray, light: Light, scale: float) -> np.ndarray:
         """Return a picture, (m,) with ``scale * picture`` in [0, 1], under a light, in its own type."""
@@ -198,10 +196,10 @@ class Illumination:
         size = int(np.prod(self._shape))
         self._memory = [array_of(state, f"memory{i}", (size,), "float32") for i in range(min(len(state), _MEMORY))]
 
-    def remember(self, background: np.ndarray, scale: float = 1.0) -> None:
+    def remember(self, background: np.ndarray) -> None:
         """Add a background, (m,), in place of a similar one or of the oldest one."""
         for i, kept in enumerate(self._memory):
-            if self.explained(background, kept, scale) > _ALIKE:
+            if self.explained(background, kept) > _ALIKE:
                 del self._memory[i]
                 break
         self._memory = [background.copy(), *self._memory][:_MEMORY]
@@ -234,10 +232,8 @@ class LightChangeTrigger:
     failed: float = 0.0  # share of candidates at the last fit
 
     def fires(self, share: float, eager: bool = False) -> bool:
-        """Return whether the share of candidates of a new frame may be a change of light; `eager` ends the wait.
-
-        Sudden changes are tried at once, others, as of a cloud, at long intervals.
-        """
+        """Return whether the share of candidates of a new frame may be a change of light; `eager` ends the wait."""
+        # sudden changes are tried at once, others, as of a cloud, at long intervals
         self.since += 1
         if not eager and self.since < self.wait and share <= self.failed + _SURGE:
             return False

@@ -256,10 +256,8 @@ class SceneModel:
         start.colours.map(lambda picture: self.illumination.relit(picture, light, self._scale))
 
     def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
-        """Learn from the newest frame, `elapsed` frames at the usual rate after the one before.
-
-        `rate` replaces the forgetting factor if given, and absorbs objects sooner.
-        """
+        """Learn from the newest frame, `elapsed` frames at the usual rate after the one before."""
+        # `rate` replaces the forgetting factor if given, and absorbs objects sooner
         training = result.training
         if training is None:
             return
@@ -359,11 +357,9 @@ class SceneModel:
 
 
 def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the standard deviation of the noise of two successive pictures, (h, w, c), in their unit.
-
-    From quartiles of the Laplacian of their difference (J. Immerkaer, Fast noise variance estimation, Computer Vision
-    and Image Understanding 64(2), 1996). 0 if they do not agree: noise is everywhere alike, leaves are not.
-    """
+    """Return the standard deviation of the noise of two successive pictures, (h, w, c), in their unit; 0 if unsure."""
+    # from quartiles of the Laplacian of their difference (J. Immerkaer, Fast noise variance estimation, Computer Vision
+    # and Image Understanding 64(2), 1996), which must agree: noise is everywhere alike, leaves are not
     rough = cv2.filter2D(one.astype(np.float32) - other.astype(np.float32), -1, _LAPLACIAN)
     low, high = (np.quantile(np.abs(rough), (0.25, 0.75)) / _QUARTILES).tolist()
     return low if high < _ALIKE * low else 0.0

@@ -42,12 +42,7 @@ class Reduction:
         self._lanes = constant(full.channels)
         self._bands = bands_for(height * width, _WORK, threads)
         self._work = [
-            (
-                np.empty((2, MAX_CHANNELS), np.float32),
-                np.empty((3, 3), np.float32),
-                np.empty((3, 3), np.float32),
-                np.empty(w, np.uint8),
-            )
+            (np.empty((2, MAX_CHANNELS), np.float32), *np.empty((2, 3, 3), np.float32), np.empty(w, np.uint8))
             for _ in range(self._bands)
         ]
         self._trimmed = np.empty((h, w), np.uint8)

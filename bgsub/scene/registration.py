@@ -181,12 +181,9 @@ class Registration:
         self._usual = _FITS
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
-        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference.
-
-        `part`: only this part of a later reference, from 0 on, so that no frame takes long; return whether it was the
-        last.
-        """
-        image = channelled(image)
+        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
+        # `part`: only this part of a later reference, so that no frame takes long; return whether it was the last
+        image = image if image.ndim == 3 else image[..., None]
         if image.shape != self._shape:
             self._begin(image.shape)
             part = None
@@ -271,11 +268,6 @@ class Registration:
                 coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
                 found[:2] *= factor
         return found
-
-
-def channelled(image: np.ndarray) -> np.ndarray:
-    """Return an image, (h, w) or (h, w, c), as (h, w, c)."""
-    return image if image.ndim == 3 else image[..., None]
 
 
 def _grey(image: np.ndarray) -> np.ndarray:

@@ -28,8 +28,7 @@ _KEPT = 0.03  # largest share of the edges that a cut leaves
 class SceneManager:
     """The model of the current scene and that of the previous one."""
 
-    # a cut, and a mask over most of the frame that stands still, start a new model; the old one is used again when its
-    # scene returns
+    # a cut, and a mask over most of the frame that stands still, start a new model; the old one serves when it returns
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters

@@ -67,11 +67,9 @@ class SceneLook(NamedTuple):
 
 
 class NoiseScale:
-    """Running mean of the clipped residual of every pixel, `sigma` (h, w) float32, except at solid regions.
+    """Running mean of the clipped residual of every pixel, `sigma` (h, w) float32, except at solid regions."""
 
-    Solid regions are an opening of the residuals (J. Serra, Image Analysis and Mathematical Morphology, 1982).
-    """
-
+    # solid regions are an opening of the residuals (J. Serra, Image Analysis and Mathematical Morphology, 1982)
     # the mask has no influence, so that errors do not sustain themselves
 
     def __init__(self, shape: tuple[int, int], joint: float) -> None:
@@ -136,10 +134,8 @@ class SampleMemory:
         age: np.ndarray,
         seconds: float,
     ) -> None:
-        """Store samples of restless pixels, `seconds` after the frame before.
-
-        Rarely at `solid` pixels, (h, w) uint8, and never if they stand still.
-        """
+        """Store samples of restless pixels, `seconds` after the frame before."""
+        # rarely at `solid` pixels, (h, w) uint8, and never if they stand still
         self._frame += 1
         per_second = 1 / max(seconds, 1e-3)
         first = max(min(_EVERY[0], round(_LONGEST[0] * per_second)), 1)
@@ -203,12 +199,11 @@ class Segmenter:
         self.filled = self._masks[0][1]  # chunks of the newest mask, 0 where one is empty
         self._skip, self._lines = np.zeros(shape, np.uint8), np.empty((2, w + 10), np.uint8)
         widest = max(w, CHUNK) + _MOST_SIDE
-        lines = np.empty((2, widest), np.uint16), np.empty((2, widest), np.uint16)
+        self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
         runs = np.empty((4, h * w + 1), np.int32)  # takes memory where there are regions
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
         self._dark, self._other, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
-        self._columns, self._counts = lines
         self._seen = np.empty_like(self.outline)
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)

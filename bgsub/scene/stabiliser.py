@@ -24,10 +24,8 @@ class Stabiliser:
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
     ) -> tuple[np.ndarray, Movement | None]:
-        """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None.
-
-        Both are (h, w) or (h, w, c), and times `scale` in [0, 1].
-        """
+        """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None."""
+        # both pictures are (h, w) or (h, w, c), and times `scale` in [0, 1]
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
         part = self._age - _REFRESH
         if part >= 0 and self._registration.set_reference(_plain(background), scale, part):
@@ -87,8 +85,7 @@ def _mapped(
     if movement.angle == 0:  # without rotation: faster than OpenCV
         sign = 1 if forth else -1
         shift = _shift if smooth else _shift_nearest
-        inside = shift(image, sign * movement.dx, sign * movement.dy, out)
-        rows, columns = inside
+        rows, columns = shift(image, sign * movement.dx, sign * movement.dy, out)
         for part in (
             np.s_[: rows.start],
             np.s_[rows.stop :],
