@@ -83,10 +83,7 @@ class Person:
         self.reach = 0.62 * self.height / 1.75, 1.03 * self.height  # to either side and upwards in metres
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
-        """Paint the person, feet at (0, 0), y up in metres, after `distance` metres.
-
-        `swing` is the amplitude of arms and legs, in [0, 1]; `dx` the sideways part of the direction, in [-1, 1].
-        """
+        """Paint the person, feet at (0, 0), y up in metres, after `distance` metres; the others as in `Presence`."""
         unit = self.height / 1.75
         phase = 2 * math.pi * distance / (1.42 * unit)
         aside = math.copysign(max(abs(dx), 0.2), dx)
@@ -201,7 +198,7 @@ class Car:
         self.reach = self.half_length + 0.12, self.height + 0.1
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
-        """Paint the car, wheels on y = 0, turned by the distance; see `Person.draw`."""
+        """Paint the car, wheels on y = 0, turned by the distance; the others as in `Presence`."""
         way = math.copysign(1.0, dx)
         x, y = canvas.x * np.float32(way), canvas.y
         tone = np.clip(np.float32(0.78) + np.float32(0.35) * y, 0.7, 1.25)[..., np.newaxis] * self._paint

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bgsub.synthetic._movers import Car, Presence
-from bgsub.synthetic._shapes import Canvas, Foliage, capsule, convex
+from bgsub.synthetic._shapes import Canvas, Foliage, Point, capsule, convex, coverage
 from bgsub.synthetic._stage import Camera, Light, Picture, mix
 
 _LONGEST = 2.6  # metres, of a shadow under lamps
@@ -119,12 +119,11 @@ def _tip(light: Light, one: Presence, floor: float) -> tuple[float, float]:
 def _umbra(gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tuple[float, float]) -> np.ndarray:
     """Return the share of one light that the mover blocks at points of the ground."""
     if isinstance(one.mover, Car):
-        return _block(gx, gz, one, tip)
+        return coverage(convex(gx, gz, _hull(one, tip)), 1 / 0.08) * np.float32(0.95)
     foot = (one.x, one.z)
     radius = one.mover.shadow_radius
     if light.towards is not None:
-        distance = capsule(gx, gz, foot, tip, (0.8 * radius, 0.9 * radius))
-        return np.clip(np.float32(0.5) - distance * np.float32(1 / 0.08), 0, 1) * np.float32(0.95)
+        return coverage(capsule(gx, gz, foot, tip, (0.8 * radius, 0.9 * radius)), 1 / 0.08) * np.float32(0.95)
     # long lamps: the edge softens away from the feet
     distance = capsule(gx, gz, foot, tip, (radius, 1.5 * radius))
     length = max(math.dist(foot, tip), 1e-3)
@@ -133,12 +132,10 @@ def _umbra(gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tup
     return blocked * (np.float32(0.9) - np.float32(0.5) * away)
 
 
-def _block(gx: np.ndarray, gz: np.ndarray, one: Presence, tip: tuple[float, float]) -> np.ndarray:
+def _hull(one: Presence, tip: tuple[float, float]) -> list[Point]:
     """Return the hard shadow of a car: the hull of its footprint and of the footprint moved along the sun."""
     sx, sz = tip[0] - one.x, tip[1] - one.z
     w, d = Car.half_length, Car.half_width
     low, high = one.z - d * 0.2, one.z + d * 1.6
     right = [(one.x - w, low), (one.x + w, low), (one.x + w + sx, low + sz)]
-    corners = [*right, (one.x + w + sx, high + sz), (one.x - w + sx, high + sz), (one.x - w, high)]
-    distance = convex(gx, gz, corners)
-    return np.clip(np.float32(0.5) - distance * np.float32(1 / 0.08), 0, 1) * np.float32(0.95)
+    return [*right, (one.x + w + sx, high + sz), (one.x - w + sx, high + sz), (one.x - w, high)]

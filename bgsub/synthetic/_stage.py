@@ -53,8 +53,7 @@ class Box:
     low: Vector  # opposite corners in metres
     high: Vector
     colour: np.ndarray  # (3,), float32: linear reflectance, BGR
-    # ``texture(points, axis, colour)`` with points (n, 3) and the axis (n,) of the face that was hit returns the
-    # reflectance (n, 3)
+    # ``texture(points, axis, colour)``, points (n, 3) and axis (n,) of the face that was hit, returns the reflectance
     texture: Texture | None = None
     glow: float = 0.0  # light emitted by the box; 0 for none
     lamp: int = 0  # index of the light that feeds `glow`
@@ -113,10 +112,8 @@ def mix(layers: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
 
 
 def render(camera: Camera, boxes: list[Box], lights: list[Light], sky: Texture) -> Picture:
-    """Ray cast the stage, with shadows, at several rays per pixel: O(h w boxes lights) work, once.
-
-    Light 0 also feeds the sky; ``sky(directions, axis, colour)`` returns the radiance (n, 3) of rays that hit nothing.
-    """
+    """Ray cast the stage, with shadows, at several rays per pixel: O(h w boxes lights) work, once."""
+    # light 0 also feeds the sky; ``sky(directions, axis, colour)`` returns the radiance (n, 3) of rays that hit nothing
     h, w = camera.height, camera.width
     per_pixel = 3 if h * w <= 40_000 else 2 if h * w <= 160_000 else 1
     layers = np.empty((len(lights), h, w, 3), np.float32)

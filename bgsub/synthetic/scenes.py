@@ -144,9 +144,8 @@ class Scene:
 
     def __init__(self, settings: SimpleNamespace) -> None:
         self.name, self.size, self._settings = settings.name, settings.size, settings
-        self._margin = (
-            math.ceil(2.5 * settings.shake) + 1 if settings.shake else 0
-        )  # pixels that a shaking camera needs
+        # pixels that a shaking camera needs
+        self._margin = math.ceil(2.5 * settings.shake) + 1 if settings.shake else 0
         m, (width, height) = self._margin, settings.size
         self._place = PLACES[settings.name](
             (width + 2 * m, height + 2 * m), settings.seed, settings.walkers, settings.sway
@@ -183,8 +182,7 @@ class Scene:
 
     def background(self, index: int) -> np.ndarray:
         """Return the frame at `index` without movers, their shadows and noise."""
-        radiance, _ = self._compose(index, [])
-        return self._sense(radiance, 0.0, index)
+        return self._sense(self._compose(index, [])[0], 0.0, index)
 
     def offset(self, index: int) -> tuple[float, float]:
         """Return the movement of the picture by the shaking camera, (dx, dy) in pixels."""
@@ -256,7 +254,7 @@ class Scene:
         scatter = _SCATTER[place] if noise else None
         if self._settings.channels == 1:
             grey = _luma(grey)
-            scatter = _luma(scatter) if scatter is not None else None
+            scatter = None if scatter is None else _luma(scatter)
         if scatter is not None:
             rng = generator(self._settings.seed, 81, index)
             grey += scatter * np.float32(noise) * rng.standard_normal(grey.shape, dtype=np.float32)
