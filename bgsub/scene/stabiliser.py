@@ -28,11 +28,10 @@ class Stabiliser:
         # both pictures are (h, w) or (h, w, c), and times `scale` in [0, 1]
         # parts outside of a moved frame are filled from the background: neither foreground nor learned
         part = self._age - _REFRESH
-        if part >= 0 and self._registration.set_reference(_plain(background), scale, part):
+        if part >= 0 and self._registration.set_reference(background, scale, part):
             self._age = 0
         self._age += 1
-        seen = frame if frame.dtype != np.float16 else _plain(frame)
-        movement = self._registration.estimate(seen if seen.ndim == 3 else seen[..., None], scale)
+        movement = self._registration.estimate(frame if frame.ndim == 3 else frame[..., None], scale)
         if movement is None:
             return frame, None
         kept = self._aligned
@@ -77,11 +76,6 @@ def _mapped(
     movement: Movement, image: np.ndarray, outside: np.ndarray | None, out: np.ndarray, *, forth: bool, smooth: bool
 ) -> np.ndarray:
     """Write `image` as the movement maps it, on top of `outside`, into `out`."""
-    if image.dtype == np.float16:  # unknown to kernels and OpenCV
-        filled = np.zeros_like(image) if outside is None else outside
-        target = np.empty(image.shape, np.float32)
-        out[...] = _mapped(movement, _plain(image), _plain(filled), target, forth=forth, smooth=smooth)
-        return out
     if movement.angle == 0:  # without rotation: faster than OpenCV
         sign = 1 if forth else -1
         shift = _shift if smooth else _shift_nearest
@@ -125,8 +119,3 @@ def _overlap(length: int, shift: int, beyond: int) -> slice:
     """Return the i in ``range(length)`` for which ``i + shift`` and ``i + shift + beyond`` are in it too."""
     begin = min(max(0, -shift), length)
     return slice(begin, max(min(length, length - shift - beyond), begin))
-
-
-def _plain(image: np.ndarray) -> np.ndarray:
-    """Return an image in a type of the kernels: float16 widened."""
-    return image.astype(np.float32) if image.dtype == np.float16 else image
