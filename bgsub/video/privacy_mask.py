@@ -44,10 +44,9 @@ class PrivateSource(SelectedSource):
 
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
         super().__init__(source)
-        #: The regions, which may be replaced while the source is read.
-        self.mask = PrivacyMask(())
         try:
-            self.mask.replace(list(regions))
+            #: The regions, which may be replaced while the source is read.
+            self.mask = PrivacyMask(list(regions))
             self.mask.check(source.size[::-1])
         except BaseException:
             source.close()
@@ -77,15 +76,14 @@ class PrivacyMask:
     """Blacks out regions, if there are any; they may be replaced from any thread."""
 
     def __init__(self, regions: Sequence[Region | str]) -> None:
-        self.texts: list[str] = []
-        self.regions = Regions.of(regions)  #: Another object after `replace`.
+        self.replace(regions)
         self._fitted: _Fitted | None = None  # replaced as a whole, because two threads use it
 
     def replace(self, regions: Sequence[Region | str]) -> None:
         """Black out other regions from now on. ParameterError if one is invalid."""
         given = Regions.of(regions)
         self.texts = [region for region in regions if isinstance(region, str)]
-        self.regions = given
+        self.regions = given  # another object each time
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ParameterError if a region is outside of frames of a shape."""
