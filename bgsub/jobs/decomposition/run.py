@@ -20,7 +20,7 @@ from bgsub.robust_pca.noise import EFFICIENT
 from bgsub.robust_pca.parameters import PAPER, Callback
 from bgsub.storage.durable_io import as_sink_error
 from bgsub.video.sources.base import FrameSource
-from bgsub.video.sources.camera import is_camera
+from bgsub.video.sources.camera_address import is_camera
 from bgsub.video.sources.opening import open_source
 
 Watch = Callable[[str, int, float | None], AbstractContextManager[Callback]]

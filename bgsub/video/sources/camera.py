@@ -13,7 +13,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import Channel
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
-from bgsub.video.sources.camera_address import insecure_mark, is_camera, parse_camera, without_password
+from bgsub.video.sources.camera_address import insecure_mark, parse_camera, without_password
 from bgsub.video.sources.camera_connection import Camera, Capture, growing_waits, read_image
 
 # How long `join` waits for a read that is under way: longer than the pause between two frames.
@@ -110,9 +110,6 @@ class Grabber:
             return ""
         self._capture.release()
         return "it sends no frame"
-
-
-__all__ = ["CameraSource", "is_camera"]
 
 
 class CameraSource(FrameSource):

@@ -14,7 +14,8 @@ import numpy as np
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources.base import FrameSource, SelectedSource
-from bgsub.video.sources.camera import CameraSource, is_camera
+from bgsub.video.sources.camera import CameraSource
+from bgsub.video.sources.camera_address import is_camera
 from bgsub.video.sources.images import ArraySource, ImageSequenceSource, is_image, is_pattern, matches
 from bgsub.video.sources.pipes import STANDARD, Pipe, PipeSource, is_pipe
 from bgsub.video.sources.video_file import FileSeries, VideoFileSource
