@@ -76,7 +76,8 @@ class Sequence:
                 f"in input from {first} to {last}"
             )
         self._roi: np.ndarray | None = None
-        self._roi_path = _find_roi(self.folder)
+        found = {path.suffix.lower(): path for path in sorted(_list_folder(self.folder)) if path.stem.lower() == "roi"}
+        self._roi_path = next((found[suffix] for suffix in _ROI_SUFFIXES if suffix in found), None)
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
         if self.temporal_roi is not None and gaps:
             message = "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d"
@@ -222,12 +223,6 @@ def _list_folder(folder: Path) -> list[Path]:
         raise SourceError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} does not exist")
     with os_errors_as(SourceError, f"folder {folder} cannot be read"):
         return list(folder.iterdir())
-
-
-def _find_roi(folder: Path) -> Path | None:
-    """Return the file ``ROI.*``, in any case."""
-    found = {path.suffix.lower(): path for path in sorted(_list_folder(folder)) if path.stem.lower() == "roi"}
-    return next((found[suffix] for suffix in _ROI_SUFFIXES if suffix in found), None)
 
 
 def _read_roi(path: Path, size: tuple[int, int]) -> np.ndarray:
