@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -89,10 +90,8 @@ def as_matrix(X: Any) -> np.ndarray:
                 raise ParameterError(f"a data frame must be a real array, got {kind} in column {name!r}")
     array = as_array(X)
     if array.dtype == object and hasattr(X, "isna") and hasattr(X, "to_numpy"):
-        try:
+        with suppress(TypeError, ValueError):  # not numbers
             return X.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):  # not numbers
-            return array
     return array
 
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -140,7 +140,7 @@ class Warmup:
         return not any(left)
 
 
-class _Compiler:
+class _Compiler(AbstractContextManager["_Compiler"]):
     """A process that compiles kernels on request."""
 
     def __init__(self, frames: Frames) -> None:
@@ -155,9 +155,6 @@ class _Compiler:
         _children.add(self._child)
         if _exiting.is_set():  # `_end` may have run before
             self._child.kill()
-
-    def __enter__(self) -> _Compiler:
-        return self
 
     def compile(self, row: str) -> bool:
         """Compile a kernel in the process; return whether it succeeded."""

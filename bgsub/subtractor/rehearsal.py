@@ -24,10 +24,7 @@ def image_of(subtractor: Any, frame: Any) -> np.ndarray:
 
 
 def rehearse(subtractor: Any, frames: Iterable[np.ndarray]) -> None:
-    """Have a subtractor without frames learn the first ones, up to an error, which the run then meets again.
-
-    Other methods and subtractors are left as they are.
-    """
+    """Have a subtractor without frames learn the first ones, up to an error that the run meets again; others stay."""
     if hasattr(subtractor, "rehearse") and subtractor.empty():
         with suppress(SourceError, ParameterError):
             subtractor.rehearse(frames)

@@ -1,7 +1,4 @@
-"""Regions of interest: rectangles, polygons and mask images.
-
-NumPy and OpenCV are imported at the first mask, so that the command line starts fast.
-"""
+"""Regions of interest: rectangles, polygons and mask images. NumPy and OpenCV are imported at the first mask."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
-
-
 _JPEG_SEAM = 127  # JPEG leaves a grey seam around black
 Point = tuple[float, float]
 

@@ -147,13 +147,11 @@ class PacketCopy:
 
     def _packets(self, source: Any, stream: Any) -> Iterator[Any]:
         """Yield the packets of a stream with times; end early where the file is broken."""
-        try:
+        with suppress(av.error.FFmpegError):
             for packet in source.demux(stream):
                 packet.pts = packet.dts if packet.pts is None else packet.pts
                 if packet.pts is not None and packet.size:
                     yield packet
-        except av.error.FFmpegError:
-            return
 
 
 def _with_order(packets: list[Any], interval: int) -> list[Any]:
@@ -227,8 +225,7 @@ def ending_of_copy(path: Path) -> str | None:
     """Return the ending for files with copied parts of a video file; None if they cannot be copied."""
     ending = path.suffix.lower()
     ending = ending if ending in FORMATS else ".mkv"
-    try:
+    with suppress(*_ERRORS):
         PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
-    except _ERRORS:
-        return None
-    return ending
+        return ending
+    return None

@@ -42,8 +42,7 @@ FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
 
-# One packet of these codecs makes one frame. With other codecs, a decoder with threads does not say which frames it
-# lost.
+# One packet of these codecs makes one frame. With others, a decoder with threads does not say which frames it lost.
 _ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffyuv", "mjpeg", "prores"})
 
 #: Seconds by which times go back at least where the clock of a file starts over.

@@ -19,8 +19,7 @@ import numpy as np
 from bgsub.errors import ParameterError, SourceError, logger
 from bgsub.video.timecode import ALL, Part, Selection, Timecode
 
-# Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
-# and 15 to 14.999925.
+# Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 15 to 14.999925.
 _RATE_TOLERANCE = 2e-4
 
 
