@@ -115,7 +115,9 @@ class FittedSubspace:
         standard, observed, U, surrogate, first = self._regression(X, y, observed)
         residual = cross_validation_residual(standard, observed, U, surrogate, first)
         unit = np.broadcast_to(np.log(self.scale_, dtype=np.float64), observed.shape)[observed].mean()
-        return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
+        # smaller residuals count as `least`, which grows with k / m: of two exact fits that of lower rank scores better
+        least = _EXACT * scale_of_data(standard, observed) * float(np.sqrt(1 + U.shape[1] / len(U)))
+        return log_likelihood(residual, max(least, float(np.finfo(np.float32).tiny))) - float(unit)
 
     def _cross_validation_cost(self, X: np.ndarray) -> float:
         """Return the mean cost, above that of 0, of predicted entries; unlike `score`, its ratio compares two fits."""
@@ -339,13 +341,6 @@ def cross_validation_residual(
         Y = robust_coefficients(X, observed & ~left_out, U, surrogate, first)
         residual[left_out] = (X - Y @ U.T)[left_out]
     return residual[observed]
-
-
-def least_residual(X: np.ndarray, observed: np.ndarray, rank: int) -> float:
-    """Return the residual below which all count the same, for samples X, (n, m), and a fit of some rank."""
-    # it grows with rank / m, so that of two exact fits the one of lower rank scores better
-    least = _EXACT * scale_of_data(X, observed) * float(np.sqrt(1 + rank / X.shape[1]))
-    return max(least, float(np.finfo(np.float32).tiny))
 
 
 def log_likelihood(residual: np.ndarray, least: float) -> float:

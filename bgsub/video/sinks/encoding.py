@@ -63,9 +63,7 @@ class Encoding:
 
     def ticks(self, fps: Fraction) -> Fraction:
         """Return ticks per second that contain the times of a constant frame rate, if the container allows it."""
-        if self.clock is None:
-            return Fraction(fps.numerator * max(1, _MOST_TICKS // fps.numerator))
-        return Fraction(self.clock)
+        return Fraction(self.clock or fps.numerator * max(1, _MOST_TICKS // fps.numerator))
 
     def configure(self, context: Any, size: tuple[int, int], fps: Fraction) -> None:
         """Configure an encoder before it is opened, for frames of `size` (width, height)."""
