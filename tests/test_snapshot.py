@@ -74,8 +74,7 @@ def small_bands(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     monkeypatch.setattr(threads, "_pool", threads._Pool())
     yield
-    if threads._pool._executor is not None:
-        threads._pool._executor.shutdown()
+    threads._pool.executor.shutdown()
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -41,7 +41,7 @@ class _Pool:
     def __init__(self, count: int | None = None) -> None:
         self._lock = threading.Lock()
         self._idle = max((count or cores()) - 1, 0)
-        self._executor: ThreadPoolExecutor | None = None
+        self.executor = ThreadPoolExecutor(max(cores() - 1, 1), "kernel-pool")  # without threads until it is used
 
     def take(self, wanted: int) -> int:
         """Reserve up to `wanted` idle threads; return how many."""
@@ -54,14 +54,6 @@ class _Pool:
         """Return reserved threads."""
         with self._lock:
             self._idle += count
-
-    def submit(self, function: Callable[..., None], *arguments: int) -> Future[None]:
-        """Run `function` on a reserved thread."""
-        with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(max(cores() - 1, 1), "kernel-pool")
-            executor = self._executor
-        return executor.submit(function, *arguments)
 
 
 _pool = _Pool()
@@ -106,7 +98,7 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
     try:
         bands = helpers + 1
         cuts = [min(pieces * band // bands * grain, length) for band in range(bands)] + [length]
-        futures = [pool.submit(function, cuts[band], cuts[band + 1], band) for band in range(1, bands)]
+        futures = [pool.executor.submit(function, cuts[band], cuts[band + 1], band) for band in range(1, bands)]
         try:
             function(0, cuts[1], 0)
         finally:

@@ -29,8 +29,7 @@ def pool(monkeypatch):
     monkeypatch.setattr(threads, "_pool", pool)
     yield pool
     assert pool._idle == CORES - 1
-    if pool._executor is not None:
-        pool._executor.shutdown()
+    pool.executor.shutdown()
 
 
 def calls(length, threads, grain=1):
@@ -58,7 +57,7 @@ def test_bands_cover_the_range_once():
 
 def test_one_thread_uses_no_pool_and_the_caller_runs_the_first_band(pool):
     assert calls(1000, 1) == [(0, 1000, 0)]
-    assert pool._executor is None
+    assert not pool.executor._threads
     names = {}
     in_bands(lambda begin, end, band: names.update({band: threading.current_thread()}), 10, 3)
     assert names[0] is threading.current_thread()
