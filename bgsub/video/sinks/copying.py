@@ -17,13 +17,12 @@ from bgsub.separation import Separation
 from bgsub.storage.durable_io import playable_name, replacing
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.encoding import FORMATS
+from bgsub.video.sinks.encoding import FORMATS, TOLERANCE
 from bgsub.video.sources.av_container import first_video
 from bgsub.video.sources.base import FilePart, Frame
 
 _ERRORS = (OSError, ValueError, av.error.FFmpegError)
 _STEP_BACK = 10  # seconds, if a seek without an index ends after the keyframe
-_TOLERANCE = Fraction(1, 2000)  # for times that the container rounded
 _CLOSE = 1e-6  # seconds
 
 
@@ -141,7 +140,7 @@ class PacketCopy:
                 at = packet.pts * packet.time_base
                 if piece.end is not None and at >= piece.end + 1 / fps:
                     return
-                if at >= start - _TOLERANCE:
+                if at >= start - TOLERANCE:
                     packet.dts = packet.pts if packet.dts is None else packet.dts
                     yield packet
 

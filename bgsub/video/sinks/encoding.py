@@ -39,6 +39,8 @@ _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 INTRA = ("ffv1", "prores_ks")
 #: Frames per second where a source has no frame rate.
 DEFAULT_FPS = Fraction(25)
+#: Tolerance for times that the container rounded, in seconds.
+TOLERANCE = Fraction(1, 2000)
 
 
 @dataclass(frozen=True)

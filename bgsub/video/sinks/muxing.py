@@ -12,7 +12,7 @@ from typing import Any
 from bgsub.errors import SourceError, logger
 from bgsub.storage.durable_io import unlink
 from bgsub.video._pyav import ANY_METADATA, av
-from bgsub.video.sinks.encoding import FORMATS, Encoding
+from bgsub.video.sinks.encoding import FORMATS, TOLERANCE, Encoding
 from bgsub.video.sources.av_container import RESTART, starts_over
 from bgsub.video.sources.video_file import VideoFileSource
 
@@ -22,8 +22,6 @@ _COPIED = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
     "mov": frozenset({"aac", "mp3", "ac3", "eac3", "alac"}) | _PCM,
 }
-# Tolerance for times that the container rounded.
-_TOLERANCE = Fraction(1, 2000)
 
 
 class AudioTrack:
@@ -85,7 +83,7 @@ class AudioTrack:
             if end is not None and at < end - RESTART:
                 start += at - end  # the clock starts over
             end = at + (packet.duration or 0) * packet.time_base
-            if at < start - _TOLERANCE:
+            if at < start - TOLERANCE:
                 continue
             shift = round(start / packet.time_base)
             packet.pts = max(packet.pts - shift, 0)
