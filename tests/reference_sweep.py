@@ -158,7 +158,8 @@ def tracked(frames, rank, sigma=0.02, **parameters):
     background = TrackedBackground(form, given, engine.block)
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
     _, _, components = np.linalg.svd(X, full_matrices=False)
-    background.initialise(components[:rank], X @ components[:rank].T)
+    known = components[:rank], X @ components[:rank].T
+    background._subspace = background.tracker.initialise(*known).subspace_
     return background, engine
 
 

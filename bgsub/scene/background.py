@@ -114,10 +114,6 @@ class TrackedBackground:
         Y = yield from batch_start_in_parts(X, float(self._scale), self.tracker.surrogate_, self._index, U)
         self._subspace = self.tracker.begin(basis, Y).subspace_
 
-    def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> None:
-        """Start from a known subspace, see `SubspaceTracker.initialise`."""
-        self._subspace = self.tracker.initialise(components, coefficients).subspace_
-
     def separate(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
         """Compare the frame of the engine; pixels where `hidden`, (h, w) uint16, is not 0 are not observed."""
         subspace, seen = self._subspace, _EVERYTHING

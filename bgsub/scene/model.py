@@ -315,8 +315,7 @@ class SceneModel:
         if self.start is not None:
             fit = {} if self._fit is None else {"fit": self._fit.state()}
             return {**state, "start": self.start.state(), **fit}
-        if self.tracked is None:
-            return state
+        assert self.tracked is not None
         return {**state, "tracker": self.tracked.state()}
 
     @classmethod
