@@ -108,11 +108,12 @@ class ConjugateGradients:
         t = self.step_length
         for _ in range(_MAX_TRIALS):
             value = curve.value(t)
+            rise = value - start
             if value <= start + _SUFFICIENT_DECREASE * t * slope:
-                best = _GROWTH * t if self._probing else _parabola(t, value - start, slope, _GROWTH * t)
+                best = _GROWTH * t if self._probing else _parabola(t, rise, slope, _GROWTH * t)
                 self.step_length = max(best, t / _GROWTH)
                 return t, value
-            t = _shorter(t, value - start, slope)
+            t = float(np.clip(_parabola(t, rise, slope, t), t / 10, t / 2)) if np.isfinite(rise) else t / 10
         return 0.0, start
 
 
@@ -130,13 +131,6 @@ def minimise(
         if values[-2] - new <= tolerance * abs(new):
             break
     return values, search.step_length
-
-
-def _shorter(t: float, rise: float, slope: float) -> float:
-    """Return the minimiser of the parabola through both values with the given slope, clipped to [t/10, t/2]."""
-    if not np.isfinite(rise):
-        return t / 10
-    return float(np.clip(_parabola(t, rise, slope, t), t / 10, t / 2))
 
 
 def _parabola(t: float, rise: float, slope: float, most: float) -> float:
