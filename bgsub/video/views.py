@@ -179,13 +179,8 @@ def _contours(separation: Separation) -> np.ndarray:
 
 def _panel(separation: Separation) -> np.ndarray:
     """Return input and background above foreground and mask, with captions if there is room."""
-    tiles = {
-        "input": separation.frame,
-        "background": separation.background,
-        "foreground": separation.foreground,
-        "mask": separation.mask,
-    }
-    images = [_captioned(to_bgr8(image), caption) for caption, image in tiles.items()]
+    names = "input", "background", "foreground", "mask"
+    images = [_captioned(to_bgr8(VIEWS[name](separation)), name) for name in names]
     return annotated(separation, np.vstack([np.hstack(images[:2]), np.hstack(images[2:])]), PANEL_TILES)
 
 
