@@ -62,12 +62,9 @@ def error_image(frame: np.ndarray, mask: np.ndarray, truth: np.ndarray) -> np.nd
     grey = frame[..., np.newaxis] if frame.ndim == 2 else frame
     image = np.broadcast_to(grey // 2, (*mask.shape, 3)).copy()
     found = mask > 127
-    negative = (truth == STATIC) | (truth == SHADOW)
-    for where, colour in (
-        (found & negative, _FALSE_ALARM),
-        (~found & (truth == MOVING), _MISS),
-        (found & (truth == MOVING), _HIT),
-    ):
+    moving, negative = truth == MOVING, (truth == STATIC) | (truth == SHADOW)
+    places = found & negative, ~found & moving, found & moving
+    for where, colour in zip(places, (_FALSE_ALARM, _MISS, _HIT), strict=True):
         image[where] = image[where] // 2 + np.array(colour, np.uint8) // 4 * 3
     return image
 

@@ -209,9 +209,8 @@ class RtspRelay:
             raise RefusedError.of(error) or error from None
         self._door.settimeout(timeout)
         user, at, _ = parts.netloc.rpartition("@")
-        self.address = parts._replace(
-            scheme="rtsp", netloc=f"{user}{at}127.0.0.1:{self._door.getsockname()[1]}"
-        ).geturl()
+        netloc = f"{user}{at}127.0.0.1:{self._door.getsockname()[1]}"
+        self.address = parts._replace(scheme="rtsp", netloc=netloc).geturl()
         threading.Thread(target=self._run, name="bgsub-rtsp", daemon=True).start()
 
     def renew(self, _timeout: float) -> None:

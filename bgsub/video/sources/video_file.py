@@ -262,10 +262,8 @@ class FileSeries(FrameSource):
     @cached_property
     def is_copyable(self) -> bool:
         """Whether all files were encoded alike, so that their packets can follow each other."""
-        return (
-            all(file.is_copyable for file in self._members)
-            and len({av_container.signature(path) for path in self.paths}) == 1
-        )
+        are_copyable = all(file.is_copyable for file in self._members)
+        return are_copyable and len({av_container.signature(path) for path in self.paths}) == 1
 
     def _headers(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
         """Yield the files that can be opened, closed again afterwards."""
