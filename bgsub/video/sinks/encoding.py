@@ -34,7 +34,6 @@ _LAMBDA = 118
 # The conversion of FFmpeg where nothing is said; said, so that every player takes it for the same.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
-
 #: The encoders that encode each frame alone, so that a segment may end anywhere.
 INTRA = ("ffv1", "prores_ks")
 #: Frames per second where a source has no frame rate.

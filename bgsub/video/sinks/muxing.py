@@ -40,8 +40,10 @@ class AudioTrack:
     def until(self, seconds: float | Fraction) -> Iterator[Any]:
         """Yield the next packets that start before `seconds` after `begin`."""
         while True:
-            if self._next is None:
-                self._next = self._read()
+            try:
+                self._next = next(self._packets, None) if self._next is None else self._next
+            except av.error.FFmpegError as error:
+                logger.warning("the sound of '%s' ends where it is damaged: %s", self._name, error)
             if self._next is None or self._next.pts * self._next.time_base >= seconds:
                 return
             packet, self._next = self._next, None
@@ -51,13 +53,6 @@ class AudioTrack:
         """Close the file."""
         self._packets.close()
         self._input.close()
-
-    def _read(self) -> Any:
-        try:
-            return next(self._packets, None)
-        except av.error.FFmpegError as error:
-            logger.warning("the sound of '%s' ends where it is damaged: %s", self._name, error)
-            return None
 
     def _open(self, begin: float, target: Any, format: str) -> Any:
         if not self._input.streams.audio:
