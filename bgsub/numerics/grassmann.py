@@ -25,12 +25,10 @@ def project(U: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 
 class Retraction:
-    """The QR retraction at the basis U along the tangent vector B, both (m, k), for all step lengths.
+    """The QR retraction at the basis U along the tangent vector B, both (m, k), for all step lengths."""
 
-    With ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is ``U T11 + Q T21``,
-    the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
-    """
-
+    # with ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is ``U T11 + Q T21``,
+    # the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2)
     # Q has r = min(k, m - k) columns, orthogonal to U even if B does not have full rank
 
     def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
