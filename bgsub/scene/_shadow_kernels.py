@@ -27,21 +27,30 @@ _EVERY = 4  # rows per row of the outline
 _DEPTH = 4  # depth of the outline in pixels
 _LIT = np.float32(0.6)  # factor of lit outline
 _MEMORY, _MOST = 1500.0, 0.9  # largest outline kept, in frame sides; largest share forgotten in one frame
+_LARGE = 0.15  # share of foreground above which what is dark in it may be no shadow
+_NEARLY_LIT = np.float32(0.93)  # factor from which the tint is lost in noise
+_NO_TINT = 0.0005  # weight of no tint, as of denominators
+_EXPLAINED = 0.25  # share of the error of shadows that a tint must explain to count in full
+_TINT_MEMORY, _TINT_MOST = 0.5, 0.01  # frames of shadow that are remembered; largest weight of one frame
 _NEVER = 0.5  # relative lit share below which a side is never lit
 STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # sides: right, clockwise
 
 
 @kernel
-def find_shadows(x, l, limits, mask, filled, learns, outline, seen, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
+def find_shadows(x, l, limits, mask, filled, learns, outline, seen, tints, tint, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
     """Find the shadows in the foreground, `dark`, see `classify`; return the side from which shadows come, or -1.
 
     `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
+    `tints` (c + 1, 2) float64: sums of `learn_tint`, changed if `learns`; `tint` (c,) float32: see `shade`, replaced.
     """
     if learns:
         see_outline(limits.lanes, x, l, limits.black, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    if classify(x, l, limits, mask, filled, dark, other, shaded) > 0:
+    find_tint(tints, tint)
+    if classify(x, l, limits, tint, mask, filled, dark, other, shaded) > 0:
         follow_majority(mask, other, dark, shaded, columns, counts)
+        if learns:
+            learn_tint(x, l, limits, mask, filled, dark, tints, seen)
     return never_lit(outline)
 
 
@@ -69,7 +78,63 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 
 
 @part
-def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
+def find_tint(tints, tint):  # type: ignore[no-untyped-def]
+    """Write the tint of shadows; it is the weaker the less of their error it explains, as that of objects would."""
+    explained, error = 0.0, tints[tint.size, 0] + 1e-12
+    for c in range(tint.size):
+        tint[c] = tints[c, 0] / (tints[c, 1] + _NO_TINT)
+        explained += tint[c] * tints[c, 0]
+    for c in range(tint.size):
+        tint[c] *= min(explained / (_EXPLAINED * error), 1.0)
+
+
+@part
+def learn_tint(x, l, limits, mask, filled, dark, tints, new):  # type: ignore[no-untyped-def]
+    """Learn the `tint` of `shade` from the shadows of a frame without large foreground, by least squares.  O(c q).
+
+    `tints` (c + 1, 2): numerators and denominators, then the squared error, in frames; `new` (> c, 2) is overwritten.
+    """
+    h, w, channels, black = x.shape[0], x.shape[1], len(limits.lanes), limits.black
+    colours, others, flat, shadow = x.reshape(-1), l.reshape(-1), mask.reshape(-1), dark.reshape(-1)
+    new[:] = 0.0
+    foreground, count = 0, 0
+    for i in range(0, h, _EVERY):
+        if not is_filled(filled, i * w, (i + 1) * w):
+            continue
+        for a in range(i * w, (i + 1) * w, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w)
+            if not any_set(flat[a:b]):
+                continue
+            for p in range(a, b):
+                foreground += flat[p] != 0
+                if shadow[p] == 0:
+                    continue
+                first = np.uint64(p) * np.uint64(channels)
+                xl, ll = _ZERO, _TINY
+                for c in range(channels):
+                    q = np.float32(others[first + np.uint64(c)]) - black
+                    xl += (np.float32(colours[first + np.uint64(c)]) - black) * q
+                    ll += q * q
+                g = xl / ll
+                if not _COLOURED[0] < g < _NEARLY_LIT:
+                    continue
+                count += 1
+                for c in range(channels):
+                    even = g * (np.float32(others[first + np.uint64(c)]) - black)
+                    tinted, d = (1 - g) * even, np.float32(colours[first + np.uint64(c)]) - black - even
+                    new[c, 0] += tinted * d / ll
+                    new[c, 1] += tinted * tinted / ll
+                    new[channels, 0] += d * d / ll
+    if count == 0 or _EVERY * foreground > _LARGE * mask.size:
+        return
+    share = min(_EVERY * count / mask.size, _TINT_MOST)
+    for c in range(channels + 1):
+        for j in range(2):
+            tints[c, j] += share * (new[c, j] / count - tints[c, j] / _TINT_MEMORY)
+
+
+@part
+def classify(x, l, limits, tint, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
     """Classify the foreground as shaded background or not; return the number of shaded pixels.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8. A pixel of other texture is in `other`, even if it is
@@ -94,7 +159,7 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
         if filled[q] == 0:
             continue
         weak = lightest, error * error, error * error / (_WEAK * _WEAK)
-        ranges = limits.black, tiny, darkest, faintest, square, *weak
+        ranges = limits.black, tiny, darkest, faintest, square, *weak, tint
         if n == CHUNK:  # a constant number of pixels: faster code
             found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_other)
         else:
@@ -113,23 +178,28 @@ def classify(x, l, limits, mask, filled, dark, other, shaded):  # type: ignore[n
 def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-untyped-def]
     """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
 
-    A shaded pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`. Weak shadows,
-    reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
-    to `weak`; the limit is an ellipse with the axes change and error.
+    A shaded pixel is ``g (1 + (1 - g) tint)`` times its background, `darkest` < g < `faintest`, up to an error
+    `square`: what is left of the light has another colour, as that of the sky. Weak shadows, reflections and light from
+    objects have colours of their own: the nearer g is to 1, the larger the error may be, up to `weak`; the limit is an
+    ellipse with the axes change and error.
     """
-    black, tiny, darkest, faintest, square, lightest, weak, steep = ranges
+    black, tiny, darkest, faintest, square, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, other = mask[a:], dark[a:], other[a:]
     for i in range(n):
-        xl, ll, xx = _ZERO, tiny, _ZERO
+        xl, ll = _ZERO, tiny
         for c in range(channels):
             p, q = np.float32(x[channels * i + c]) - black, np.float32(l[channels * i + c]) - black
             xl += p * q
             ll += q * q
-            xx += p * p
-        is_dark = (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
-        change = steep * (xl - ll) * (xl - ll)
-        is_weak = (xl < lightest * ll) & (change + (xx * ll - xl * xl) * ll < weak * ll * ll)
+        g = xl / ll
+        error = g * g * tiny
+        for c in range(channels):
+            p, q = np.float32(x[channels * i + c]) - black, np.float32(l[channels * i + c]) - black
+            d = p - g * (1 + (1 - g) * tint[c]) * q
+            error += d * d
+        is_dark = (g > darkest) & (g < faintest) & (error < square)
+        is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)
         other[i] = (flags[i] != 0) & (not (is_dark | is_weak))
     count = 0

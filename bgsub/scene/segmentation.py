@@ -205,6 +205,7 @@ class Segmenter:
         self._dark, self._other, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
         self._seen = np.empty_like(self.outline)
+        self.tints, self._tint = np.zeros((channels + 1, 2)), np.empty(channels, np.float32)  # sums; tint of shadows
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
@@ -240,7 +241,7 @@ class Segmenter:
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""
-        shadows: State = {"outline": self.outline.copy()}
+        shadows: State = {"outline": self.outline.copy(), "tints": self.tints.copy()}
         return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
@@ -248,9 +249,12 @@ class Segmenter:
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         outline = array_of(part_of(state, "shadows"), "outline", self.outline.shape, "float64")
+        tints = array_of(part_of(state, "shadows"), "tints", self.tints.shape, "float64")
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
             raise ParameterError(f"outline must be pairs of lit and total outline, got {outline.tolist()}")
-        self.outline = outline
+        if tints[:, 1].min() < 0:  # denominators
+            raise ParameterError(f"tints must be at least 0, got {tints[:, 1].tolist()}")
+        self.outline, self.tints = outline, tints
 
     def segment(
         self, candidates: np.ndarray, filled: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
@@ -289,9 +293,9 @@ class Segmenter:
         learns: bool,
     ) -> None:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
-        known, outline = (x, background, limits, *mask), (self.outline, self._seen)
+        known, learned = (x, background, limits, *mask), (self.outline, self._seen, self.tints, self._tint)
         work = self._dark, self._other, self._shaded, self._columns, self._counts
-        side = _shadow_kernels.find_shadows(*known, learns, *outline, *work)
+        side = _shadow_kernels.find_shadows(*known, learns, *learned, *work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 

@@ -20,14 +20,15 @@ F = np.float32
 SLACK = 0.002  # relative error of differences of squares in float32
 
 
-def darkened(x, l, mask, darkest, faintest, colour, lightest, weak, slack):
-    """Which foreground pixels are the background times one factor in a range, or near it with a factor near 1.
+def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack):
+    """Which foreground pixels are the tinted background times one factor in a range, or near it with a factor near 1.
 
     Limits are wider by `slack`.
     """
     square = np.sum(l * l, axis=2) + 1e-4
     g = np.sum(x * l, axis=2) / square
-    distance = np.sum(x * x, axis=2) - g * np.sum(x * l, axis=2)
+    even = g[:, :, np.newaxis]
+    distance = np.sum((x - even * (1 + (1 - even) * tint) * l) ** 2, axis=2) + 1e-4 * g * g
     more, less = 1 + slack, 1 - slack
     is_near = (g < lightest * more) & (((1 - g) / kernels._WEAK) ** 2 + distance / weak**2 < more)
     is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
@@ -69,8 +70,8 @@ def test_classify_equals_its_twin(h, w, channels, seed):
 
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, other, shaded = np.ones_like(mask), np.ones_like(mask), np.ones(-(-h * w // 64), np.uint8)
-    filled = reference.filled(mask)
-    assert kernels.classify(x, l, limits(1), mask, filled, dark, other, shaded) == dark.sum()
+    filled, tint = reference.filled(mask), rng.choice([0, 0.3]) * rng.uniform(-1, 1, channels).astype(F)
+    assert kernels.classify(x, l, limits(1), tint, mask, filled, dark, other, shaded) == dark.sum()
     np.testing.assert_array_equal(shaded, filled)
     darkest, faintest, colour, texture = map(float, kernels._COLOURED if coloured else kernels._GREY)
     colour, texture = exposure * colour, exposure * texture
@@ -78,13 +79,13 @@ def test_classify_equals_its_twin(h, w, channels, seed):
     wide = x.astype(float) - black, l.astype(float) - black
 
     def is_dark(slack):
-        return darkened(*wide, mask, darkest, faintest, colour, *weak, slack)
+        return darkened(*wide, mask, tint, darkest, faintest, colour, *weak, slack)
 
     assert_between(dark, is_dark)
     assert_between(other, lambda slack: disagrees(*wide, mask, dark, texture, slack))
     half = F(0.5)  # the same frame in another unit
     again = np.zeros_like(mask)
-    kernels.classify(x / half, l / half, limits(half), mask, filled, again, other, shaded)
+    kernels.classify(x / half, l / half, limits(half), tint, mask, filled, again, other, shaded)
     assert_between(again, is_dark)
 
 
@@ -104,6 +105,39 @@ def test_follow_majority_equals_its_twin(h, w, seed):
     work = np.full((2, kernels.CHUNK + side - 1), 9, np.uint16), np.empty((2, kernels.CHUNK), np.uint16)
     kernels.follow_majority(mask, other, dark, reference.filled(mask), *work)
     np.testing.assert_array_equal(dark, expected)
+
+
+def tinted_shadow(rng, tint, side):
+    """A background and a frame with a square of tinted shadow: frame, background, mask."""
+    l = rng.uniform(0.3, 0.9, (60, 80, 3)).astype(F)
+    mask = np.zeros(l.shape[:2], np.uint8)
+    mask[20 : 20 + side, 10 : 10 + side] = 255
+    g = rng.uniform(0.5, 0.8)
+    shadow = l * g * (1 + (1 - g) * (tint - tint.mean()))
+    return np.where(mask[:, :, np.newaxis], shadow, l).astype(F) + rng.normal(0, 0.004, l.shape).astype(F), l, mask
+
+
+@pytest.mark.parametrize(("side", "learns"), [(20, True), (35, False)])  # 8 % and 26 % of the frame
+def test_tint_of_shadows_is_learned_where_foreground_is_small(side, learns):
+    rng, tint = np.random.default_rng(0), np.array([0.16, 0.0, -0.16])
+    segmenter, share = Segmenter((60, 80)), []
+    for _ in range(300):
+        x, l, mask = tinted_shadow(rng, tint, side)
+        segmenter._find_shadows(x, l, segmenter._match, (mask, reference.filled(mask)), True)
+        share.append(np.mean(segmenter._dark[mask != 0] != 0))
+    assert share[0] < 0.7
+    if learns:
+        np.testing.assert_allclose(segmenter._tint - segmenter._tint.mean(), tint, atol=0.05)
+        assert share[-1] > 0.95
+    else:
+        assert not segmenter.tints.any()
+        assert share[-1] < 0.7
+    again = Segmenter((60, 80))
+    again.set_state(segmenter.state())
+    np.testing.assert_array_equal(again.tints, segmenter.tints)
+    state = segmenter.state()
+    with pytest.raises(ParameterError, match="tints"):
+        again.set_state({**state, "shadows": {**state["shadows"], "tints": np.full((4, 2), -1.0)}})
 
 
 def find_shadows(x, l, mask, side=None):
@@ -271,5 +305,6 @@ def test_very_dark_shadows_are_found_by_side(channels):
     assert kernels.never_lit(again.outline) == 2
     learn(1, frames=600)  # without sun
     assert kernels.never_lit(outline) == -1
+    state = segmenter.state()
     with pytest.raises(ParameterError, match="lit"):
-        segmenter.set_state({**segmenter.state(), "shadows": {"outline": np.zeros((8, 2))}})
+        segmenter.set_state({**state, "shadows": {**state["shadows"], "outline": np.zeros((8, 2))}})
