@@ -294,10 +294,10 @@ def deviation(x, l, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[no-untyped-def]
+def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ignore[no-untyped-def]
     """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour.
 
-    Each chunk of pixels does so in a random one of `every` frames.
+    Each chunk of pixels does so in a random one of `every` frames. `used` (h * w,) uint8: 1 where there are samples.
     """
     # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
     h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
@@ -320,6 +320,7 @@ def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[n
             place = np.int64((bits >> np.uint64(8)) % count)
             for c in range(channels):
                 samples[p, c, place] = deviation(x[i, j, c], l[i, j, c], unit)
+            used[p] = 1
             if (bits >> np.uint64(4)) % np.uint64(2) == 0:
                 continue
             k = np.int64((bits >> np.uint64(16)) % np.uint64(9))
@@ -327,6 +328,7 @@ def remember(frame, every, x, l, limits, solid, age, samples):  # type: ignore[n
             place = np.int64((bits >> np.uint64(24)) % count)
             for c in range(channels):
                 samples[u * w + v, c, place] = deviation(x[i, j, c], l[u, v, c], unit)
+            used[u * w + v] = 1
 
 
 @part

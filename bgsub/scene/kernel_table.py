@@ -31,7 +31,7 @@ scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2
 scene._frame_kernels.compare: i8, i8, f4_1, Images, CompareParams
 scene._segment_kernels.find_solid: u1_2, u1_1, u1_2, u1_2
 scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1_1, LearnParams, f4_1
-scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
+scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3, u1_1
 """
 _START = """
 scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1

@@ -13,7 +13,6 @@ the side of the shadows is our own.
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +40,6 @@ _FIRST = 0.1  # upper limit of the initial scale
 
 _SAMPLES = 16  # per pixel
 _EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
-_AT_ONCE = 4096  # pixels, so that they stay in the cache
 _SETTLED = 512  # learned frames before the larger interval
 _LONGEST = 0.08, 0.32  # seconds between two samples of a pixel, at low frame rates
 _PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
@@ -119,6 +117,7 @@ class SampleMemory:
     def __init__(self, shape: tuple[int, int], channels: int) -> None:
         self.share = np.empty(shape, np.uint8)
         self.samples = lazy_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
+        self._used = np.zeros(len(self.samples), np.uint8)  # 1 where there are some
         self.rewind()
 
     def rewind(self) -> None:
@@ -141,26 +140,21 @@ class SampleMemory:
         first = max(min(_EVERY[0], round(_LONGEST[0] * per_second)), 1)
         later = max(min(_EVERY[1], round(_LONGEST[1] * per_second)), 1)
         every = max(min(_EVERY[1] * self._frame // _SETTLED, later), first)
-        _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples)
+        _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples, self._used)
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
-        used = np.empty(len(self.samples), bool)
-        lines = self.samples.reshape(len(used), -1).view(np.uint64).T
-        for first in range(0, len(used), _AT_ONCE):  # several times as fast as `any`
-            part = np.s_[first : first + _AT_ONCE]
-            used[part] = reduce(np.bitwise_or, lines[:, part]) != 0
-        samples, numbers = self.samples.take(np.flatnonzero(used), axis=0), np.array([float(self._frame)])
-        return {"share": copied(self.share), "samples": samples, "used": np.packbits(used), "frame": numbers}
+        samples, numbers = self.samples.take(np.flatnonzero(self._used), axis=0), np.array([float(self._frame)])
+        return {"share": copied(self.share), "samples": samples, "used": np.packbits(self._used), "frame": numbers}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         pixels, *sample = self.samples.shape
         self.share = array_of(state, "share", self.share.shape, "uint8")
-        used = np.unpackbits(array_of(state, "used", (-(-pixels // 8),), "uint8"), count=pixels).view(bool)
-        saved = array_of(state, "samples", (int(np.count_nonzero(used)), *sample), "int8")
+        self._used = np.unpackbits(array_of(state, "used", (-(-pixels // 8),), "uint8"), count=pixels)
+        saved = array_of(state, "samples", (int(np.count_nonzero(self._used)), *sample), "int8")
         self.samples = lazy_zeros(self.samples.shape, saved.dtype)
-        self.samples[used] = saved
+        self.samples[self._used.view(bool)] = saved
         self._frame = max(int(numbers_of(state, "frame", 1)[0]), 0)
 
 

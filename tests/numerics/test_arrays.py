@@ -35,7 +35,7 @@ def test_one_entry_takes_one_page():
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_restored_sample_memory_takes_no_more_memory():
     first, second = (SampleMemory((1024, 1024), 3) for _ in range(2))
-    first.samples[:: 1 << 14] = 1
+    first.samples[:: 1 << 14] = first._used[:: 1 << 14] = 1
     state = first.state()
     before = resident()
     second.set_state(state)

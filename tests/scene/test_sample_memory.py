@@ -113,10 +113,11 @@ def test_remember_equals_its_twin(dtype, h, w, c, every, frame, seed):
     solid = (rng.random((h, w)) < 0.7).astype(np.uint8)
     age = rng.integers(0, 3, (h, w)).astype(np.uint16)
     expected = reference.remembered(frame, every, x, l, memory, solid, age, samples)
-    again = samples.copy()
+    before, again, used = samples.copy(), samples.copy(), np.zeros(h * w, np.uint8)
     for one in (samples, again):
-        _match_kernels.remember(frame, every, x, l, memory, solid, age, one)
+        _match_kernels.remember(frame, every, x, l, memory, solid, age, one, used)
         np.testing.assert_array_equal(one, expected)
+    assert ((expected != before).any(axis=(1, 2)) <= used).all()
 
 
 def grey(value):
