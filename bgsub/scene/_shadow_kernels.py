@@ -29,6 +29,7 @@ _LIT = np.float32(0.6)  # factor of lit outline
 _MEMORY, _MOST = 1500.0, 0.9  # largest outline kept, in frame sides; largest share forgotten in one frame
 _LARGE = 0.15  # share of foreground above which what is dark in it may be no shadow
 _NEARLY_LIT = np.float32(0.93)  # factor from which the tint is lost in noise
+_LEAST = np.float32(1e-9)  # squared brightness of a background, against division by zero
 _NO_TINT = 0.0005  # weight of no tint, as of denominators
 _EXPLAINED = 0.25  # share of the error of shadows that a tint must explain to count in full
 _TINT_MEMORY, _TINT_MOST = 0.5, 0.01  # frames of shadow that are remembered; largest weight of one frame
@@ -49,7 +50,7 @@ def find_shadows(x, l, limits, mask, filled, learns, outline, seen, tints, tint,
     find_tint(tints, tint)
     if classify(x, l, limits, tint, mask, filled, dark, other, shaded) > 0:
         follow_majority(mask, other, dark, shaded, columns, counts)
-        if learns:
+        if learns and len(limits.lanes) > 1:
             learn_tint(x, l, limits, mask, filled, dark, tints, seen)
     return never_lit(outline)
 
@@ -97,7 +98,7 @@ def learn_tint(x, l, limits, mask, filled, dark, tints, new):  # type: ignore[no
     h, w, channels, black = x.shape[0], x.shape[1], len(limits.lanes), limits.black
     colours, others, flat, shadow = x.reshape(-1), l.reshape(-1), mask.reshape(-1), dark.reshape(-1)
     new[:] = 0.0
-    foreground, count = 0, 0
+    tiny, foreground, count = _LEAST / (limits.scale * limits.scale), 0, 0
     for i in range(0, h, _EVERY):
         if not is_filled(filled, i * w, (i + 1) * w):
             continue
@@ -110,7 +111,7 @@ def learn_tint(x, l, limits, mask, filled, dark, tints, new):  # type: ignore[no
                 if shadow[p] == 0:
                     continue
                 first = np.uint64(p) * np.uint64(channels)
-                xl, ll = _ZERO, _TINY
+                xl, ll = _ZERO, tiny
                 for c in range(channels):
                     q = np.float32(others[first + np.uint64(c)]) - black
                     xl += (np.float32(colours[first + np.uint64(c)]) - black) * q
