@@ -12,6 +12,7 @@ from bgsub.errors import ParameterError
 from bgsub.numerics import threads
 from bgsub.scene import engine
 from bgsub.synthetic import scene
+from bgsub.tracking import subspace
 
 START = 20
 
@@ -96,6 +97,21 @@ def test_restored_subtractor_continues_bit_for_bit(name, tmp_path):
         end = len(frames) if index in (40, *LONG_RUNS) else min(index + 3, len(frames))
         for later in range(index + 1, end):
             assert parts(again.process(frames[later], learning_rate(later))) == expected[later], (index, later)
+
+
+def test_snapshot_has_no_influence_where_no_step_is_pending(monkeypatch):
+    monkeypatch.setattr(subspace, "_HYGIENE", 4)
+    subtractor, frames = stream("colour")
+    rows, restored = set(), None
+    for frame in frames[:50]:
+        expected = parts(subtractor.process(frame))
+        if restored is not None:
+            assert parts(restored.process(frame)) == expected
+        if subtractor.tracker is not None:
+            header, state = subtractor.snapshot()
+            rows.add((len(state["scenes"]["model"]["tracker"]["basis"]["stack"]), subtractor.tracker.is_settled))
+            restored = BackgroundSubtractor.from_snapshot(header, state)
+    assert rows == {(3, True), (4, False)}
 
 
 @pytest.mark.slow

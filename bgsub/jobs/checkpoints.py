@@ -29,7 +29,7 @@ Snapshot = tuple[dict[str, Any], State]
 FOLDER, FILE = ".resume", "state"
 START_ANEW = "--overwrite starts over"
 
-_KIND = array_file.Kind("checkpoint", 12)
+_KIND = array_file.Kind("checkpoint", 13)
 _TYPES = {
     **dict.fromkeys(("version", "started"), str),
     **dict.fromkeys(("frames", "index", "skipped"), int),
@@ -38,6 +38,7 @@ _TYPES = {
     "progress": dict | None,
 }
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
+_EARLY = 0.5  # of the interval, after which a state is taken that is smaller than usual
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Checkpoints:
 
     def snapshot(self, subtractor: Any) -> Snapshot | None:
         """Return the state of the subtractor if a checkpoint is due, in the tracking thread; else None."""
-        return self.take(subtractor) if self._is_due() else None
+        return self.take(subtractor) if self._is_due(subtractor) else None
 
     def take(self, subtractor: Any) -> Snapshot:
         """Return the state of the subtractor, which no other thread may change meanwhile."""
@@ -178,9 +179,11 @@ class Checkpoints:
         self._taking = time.monotonic() - self._time
         return snapshot
 
-    def _is_due(self) -> bool:
-        interval = max(self._seconds, (self._taking + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
-        return time.monotonic() - self._time >= interval
+    def _is_due(self, subtractor: Any) -> bool:
+        least = (self._taking + self._storing) / _LARGEST_SHARE if self._seconds else 0.0
+        tracker, passed = subtractor.tracker, time.monotonic() - self._time
+        is_small = tracker is not None and tracker.is_settled
+        return passed >= max(self._seconds * (_EARLY if is_small else 1), least)
 
     def store(self, model: Snapshot, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
         """Write the state after the `count`-th frame, which all sinks have, in the writing thread, or SinkError."""

@@ -80,10 +80,10 @@ class Basis:
         return basis
 
     def state(self, rows: int) -> State:
-        """Return a copy of the state; `rows` rows of the stack are in use, the last of them is e."""
+        """Return a copy of the state; `rows` rows of the stack are in use, the last of them is e, if it is needed."""
         deferred = self.deferred
         return {
-            "stack": copied(self.stack[:rows, : self.m]),
+            "stack": copied(self.stack[: rows - self.is_settled, : self.m]),
             "N": deferred.N.copy(),
             "G": deferred.G.copy(),
             "blocks": np.array([deferred.block, deferred.turn, self.newest]),
@@ -95,7 +95,7 @@ class Basis:
         stack = array_of(state, "stack", (None, m), "float32")
         G = array_of(state, "G", (None, k), "float64")
         block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64", -1, WHOLE))
-        if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and -1 <= newest < len(G)):
+        if not (k <= len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and -1 <= newest < len(G)):
             raise ParameterError(f"the saved basis does not fit rank {k}: {stack.shape}, {G.shape}, block {block}")
         basis = cls.of(stack[:k])
         basis.stack[: len(stack), : basis.m] = stack
@@ -136,12 +136,16 @@ class Basis:
         turned[: self.k] = products[: self.k] @ self.deferred.N
         return turned
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no rank-one term is pending, so that nothing depends on e."""
+        return self.newest < 0 and not self.deferred.G.any()
+
     def settle(self) -> None:
         """Add the pending rank-one terms to V; keep an influence that is not used yet."""
-        deferred = self.deferred
-        if deferred.G.any() or self.newest >= 0:
+        if not self.is_settled:
             self._settle(0, self.m, self.newest)
-            deferred.G[:] = 0.0
+            self.deferred.G[:] = 0.0
 
     def _settle(self, begin: int, end: int, newest: int = -1) -> None:
         """Add the pending terms of the blocks from `begin` to `end`, but not of number `newest`; e becomes 0 there."""

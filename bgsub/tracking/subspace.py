@@ -21,7 +21,7 @@ from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, mak
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
-_HYGIENE = 500  # updates between two orthonormalisations
+_HYGIENE = 256  # updates between two orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
 _FAINT = 0.01  # of full scale
 _DEPENDENT, _NOISE = 1e-2, 1e-3  # least singular value that a rotation leaves exact; length of noise, see `factorise`
@@ -359,11 +359,11 @@ class Subspace:
     def set_state(self, state: State) -> None:
         """Set all but the basis, which the constructor got; ParameterError when it does not fit."""
         k = self.basis.k
-        rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32"))
-        self._R = array_of(state, "R", (rows - k - 1, k), "float64", -(LARGEST**2), LARGEST**2)
+        rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32")) - (not self.basis.is_settled)
+        self._R = array_of(state, "R", (rows - k, k), "float64", -(LARGEST**2), LARGEST**2)
         if len(self._R):  # no step is deferred then
             directions = self._active()[:-1]
-            if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
+            if not np.allclose(directions @ directions.T, np.eye(rows), rtol=0.0, atol=DRIFTED):
                 raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
         self._fading = array_of(state, "fading", (2, k, k), "float64", -LARGEST, LARGEST)

@@ -260,6 +260,11 @@ class SubspaceTracker:
         """Number of updates."""
         return 0 if self._model is None else self._model.updates
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no step waits to be carried out; `state` is smaller then."""
+        return self._known.basis.is_settled
+
     def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
         """Start from a known subspace.
 

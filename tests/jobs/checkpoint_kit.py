@@ -13,7 +13,7 @@ from bgsub.jobs.run import run_job
 def due_every(monkeypatch, number):
     """Have all runs make a checkpoint after each frame whose number, from 1, is a multiple of that."""
 
-    def is_due(self):
+    def is_due(self, _subtractor):
         self.tracked = getattr(self, "tracked", self.start.frames) + 1
         return self.tracked % number == 0
 

@@ -50,7 +50,7 @@ class RecordingSink(Sink):
 class Counting(ThresholdSubtractor):
     """Counts its frames."""
 
-    count = 0
+    count, tracker = 0, None
 
     def snapshot(self):
         return {"count": self.count}, {}
@@ -134,6 +134,18 @@ def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, m
             times.append(now[0])
     assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
     assert saved_frames(path.parent.parent) == 0
+
+
+def test_small_snapshot_is_taken_after_half_of_the_interval(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
+    made, subtractor, times = Checkpoints(path, Checkpoint({}), seconds=15.0), Counting(), []
+    for _ in range(60):
+        now[0] += 1.0
+        subtractor.tracker = SimpleNamespace(is_settled=now[0] % 10 == 0)
+        if made.snapshot(subtractor) is not None:
+            times.append(now[0])
+    assert times == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
 
 
 def test_snapshots_overwrite_stored_ones_only(path, frames):
