@@ -28,30 +28,31 @@ _DEPTH = 4  # depth of the outline in pixels
 _LIT = np.float32(0.6)  # factor of lit outline
 _MEMORY, _MOST = 1500.0, 0.9  # largest outline kept, in frame sides; largest share forgotten in one frame
 _LARGE = 0.15  # share of foreground above which what is dark in it may be no shadow
-_NEARLY_LIT = np.float32(0.93)  # factor from which the tint is lost in noise
-_LEAST = np.float32(1e-9)  # squared brightness of a background, against division by zero
-_NO_TINT = 0.0005  # weight of no tint, as of denominators
-_EXPLAINED = 0.25  # share of the error of shadows that a tint must explain to count in full
-_TINT_MEMORY, _TINT_MOST = 0.5, 0.01  # frames of shadow that are remembered; largest weight of one frame
+_NEARLY_LIT = np.float32(0.85)  # factor from which the tint is lost in noise
+_BLACKEST = np.float32(0.1)  # channel of a background that shows a tint, as share of full scale
+_UNEVEN, _ALIKE = np.float32(0.015), np.float32(0.81)  # least deviation in 3x3 pixels, squared correlation of a shadow
+_BIN, _NO_VOTES = 0.1, 0.01  # of tints; weight of no votes, in frames
+_CERTAIN = 0.05  # product of share, share and rate of the votes from which a tint counts in full
+_VOTES, _MOST_VOTES = 0.5, 0.01  # frames of foreground that are remembered; largest weight of one frame
 _NEVER = 0.5  # relative lit share below which a side is never lit
 STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # sides: right, clockwise
 
 
 @kernel
-def find_shadows(x, l, limits, mask, filled, learns, outline, seen, tints, tint, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
+def find_shadows(x, l, limits, mask, filled, learns, outline, seen, votes, tint, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
     """Find the shadows in the foreground, `dark`, see `classify`; return the side from which shadows come, or -1.
 
     `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
-    `tints` (c + 1, 2) float64: sums of `learn_tint`, changed if `learns`; `tint` (c,) float32: see `shade`, replaced.
+    `votes`, changed if `learns`: see `learn_tint`; `tint` (c,) float32: see `shade`, replaced.
     """
     if learns:
         see_outline(limits.lanes, x, l, limits.black, mask, filled, seen)
         learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    find_tint(tints, tint)
+    find_tint(votes[0], tint)
     if classify(x, l, limits, tint, mask, filled, dark, other, shaded) > 0:
         follow_majority(mask, other, dark, shaded, columns, counts)
-        if learns and len(limits.lanes) > 1:
-            learn_tint(x, l, limits, mask, filled, dark, tints, seen)
+    if learns and len(limits.lanes) == 3:
+        learn_tint(x, l, limits, mask, filled, votes[0], votes[1])
     return never_lit(outline)
 
 
@@ -79,59 +80,126 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 
 
 @part
-def find_tint(tints, tint):  # type: ignore[no-untyped-def]
-    """Write the tint of shadows; it is the weaker the less of their error it explains, as that of objects would."""
-    explained, error = 0.0, tints[tint.size, 0] + 1e-12
+def find_tint(votes, tint):  # type: ignore[no-untyped-def]
+    """Write the tint of shadows where most votes are, (c,); it is the weaker the more likely these are objects."""
     for c in range(tint.size):
-        tint[c] = tints[c, 0] / (tints[c, 1] + _NO_TINT)
-        explained += tint[c] * tints[c, 0]
-    for c in range(tint.size):
-        tint[c] *= min(explained / (_EXPLAINED * error), 1.0)
+        tint[c] = _ZERO
+    if tint.size != 3:
+        return
+    middle, best, total, row, column = votes.shape[1] // 2, 0.0, _NO_VOTES, 1, 1
+    for i in range(1, 2 * middle):
+        for j in range(1, 2 * middle):
+            alike = 0.0
+            for k in range(9):
+                alike += votes[0, i + k // 3 - 1, j + k % 3 - 1]
+            total += votes[0, i, j]
+            if alike > best:
+                best, row, column = alike, i, j
+    if best == 0:
+        return
+    seen, first, last = 0.0, 0.0, 0.0
+    for i in range(row - 1, row + 2):
+        for j in range(column - 1, column + 2):
+            seen += votes[1, i, j]
+            first += votes[0, i, j] * (i - middle) * _BIN / best
+            last += votes[0, i, j] * (j - middle) * _BIN / best
+    share, rate = best / total, best / seen
+    factor = min(share * share * rate / _CERTAIN, 1.0) / 3
+    tint[0], tint[1], tint[2] = factor * (2 * first - last), factor * (-first - last), factor * (2 * last - first)
 
 
 @part
-def learn_tint(x, l, limits, mask, filled, dark, tints, new):  # type: ignore[no-untyped-def]
-    """Learn the `tint` of `shade` from the shadows of a frame without large foreground, by least squares.  O(c q).
+def learn_tint(x, l, limits, mask, filled, votes, new):  # type: ignore[no-untyped-def]
+    """Vote for the `tint` of `shade` in a frame without large foreground.  O(c q).
 
-    `tints` (c + 1, 2): numerators and denominators, then the squared error, in frames; `new` (> c, 2) is overwritten.
+    `votes` (2, bins, bins): of foreground that varies as its background, and of all, in frames. Rows and columns are
+    the first and the last channel of the tint minus the second one, `_BIN` apart; `new`, alike, is overwritten.
     """
-    h, w, channels, black = x.shape[0], x.shape[1], len(limits.lanes), limits.black
-    colours, others, flat, shadow = x.reshape(-1), l.reshape(-1), mask.reshape(-1), dark.reshape(-1)
+    h, w, channels = x.shape[0], x.shape[1], np.uint64(3)
+    colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
+    levels = limits.black, _BLACKEST / limits.scale, 9 * (3 * _UNEVEN / limits.scale) ** 2
+    foreground, count = 0, 0
     new[:] = 0.0
-    tiny, foreground, count = _LEAST / (limits.scale * limits.scale), 0, 0
-    for i in range(0, h, _EVERY):
+    for i in range(_EVERY, h - 1, _EVERY):
         if not is_filled(filled, i * w, (i + 1) * w):
             continue
-        for a in range(i * w, (i + 1) * w, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w)
+        for a in range(i * w + 1, (i + 1) * w - 1, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w - 1)
             if not any_set(flat[a:b]):
                 continue
             for p in range(a, b):
-                foreground += flat[p] != 0
-                if shadow[p] == 0:
-                    continue
-                first = np.uint64(p) * np.uint64(channels)
-                xl, ll = _ZERO, tiny
-                for c in range(channels):
-                    q = np.float32(others[first + np.uint64(c)]) - black
-                    xl += (np.float32(colours[first + np.uint64(c)]) - black) * q
-                    ll += q * q
-                g = xl / ll
-                if not _COLOURED[0] < g < _NEARLY_LIT:
-                    continue
-                count += 1
-                for c in range(channels):
-                    even = g * (np.float32(others[first + np.uint64(c)]) - black)
-                    tinted, d = (1 - g) * even, np.float32(colours[first + np.uint64(c)]) - black - even
-                    new[c, 0] += tinted * d / ll
-                    new[c, 1] += tinted * tinted / ll
-                    new[channels, 0] += d * d / ll
+                if flat[p] != 0:
+                    foreground += 1
+                    count += vote(colours, others, flat, np.uint64(p), np.uint64(w), channels, levels, new)
     if count == 0 or _EVERY * foreground > _LARGE * mask.size:
         return
-    share = min(_EVERY * count / mask.size, _TINT_MOST)
-    for c in range(channels + 1):
-        for j in range(2):
-            tints[c, j] += share * (new[c, j] / count - tints[c, j] / _TINT_MEMORY)
+    share = min(_EVERY * count / mask.size, _MOST_VOTES)
+    for k in range(2):
+        for i in range(votes.shape[1]):
+            for j in range(votes.shape[1]):
+                votes[k, i, j] += share * (new[k, i, j] / count - votes[k, i, j] / _VOTES)
+
+
+@part
+def vote(x, l, mask, pixel, w, channels, levels, votes):  # type: ignore[no-untyped-def]
+    """Add the vote of an inner pixel; return whether it has one: its background is neither black nor even."""
+    black, blackest, uneven = levels
+    first = pixel * channels
+    xl, ll, least = _ZERO, _ZERO, blackest
+    for c in range(channels):
+        q = np.float32(l[first + c]) - black
+        xl += (np.float32(x[first + c]) - black) * q
+        ll += q * q
+        least = min(least, q)
+    if least < blackest or not _COLOURED[0] * ll < xl < _NEARLY_LIT * ll:
+        return False
+    inside, sx, sl, sxl, sll, sxx = sums_around(x, l, mask, pixel, w, channels, black)
+    sxl, sll, sxx = sxl - sx * sl / 9, sll - sl * sl / 9, sxx - sx * sx / 9
+    if not inside or sll < uneven:
+        return False
+    g, middle, bins = xl / ll, ratio(x, l, first + np.uint64(1), black), votes.shape[1]
+    unit = np.float32(_BIN) * g * (1 - g)
+    row = bins // 2 + np.int64(np.rint((ratio(x, l, first, black) - middle) / unit))
+    column = bins // 2 + np.int64(np.rint((ratio(x, l, first + np.uint64(2), black) - middle) / unit))
+    if 0 <= row < bins and 0 <= column < bins:
+        votes[0, row, column] += (sxl > 0) & (sxl * sxl > _ALIKE * sxx * sll)
+        votes[1, row, column] += 1
+    return True
+
+
+@part
+def ratio(x, l, i, black):  # type: ignore[no-untyped-def]
+    """Return a value of the frame relative to its background."""
+    return (np.float32(x[i]) - black) / (np.float32(l[i]) - black)
+
+
+@part
+def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyped-def]
+    """Return whether all 3x3 pixels around an inner pixel are foreground, and sums of the brightnesses x, l there.
+
+    The sums are those of x, l, ``x l``, ``l l`` and ``x x``, 0 if not all are foreground.
+    """
+    one, row = np.uint64(1), pixel - w
+    sx, sl, xl, ll, xx = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
+    for _ in range(3):
+        if mask[row - one] == 0 or mask[row] == 0 or mask[row + one] == 0:
+            return False, sx, sl, xl, ll, xx
+        row += w
+    k = (pixel - w - one) * channels
+    for _ in range(3):
+        for column in range(3):
+            first = k + np.uint64(column) * channels
+            p = q = -np.float32(channels) * black
+            for channel in range(channels):
+                p += np.float32(x[first + np.uint64(channel)])
+                q += np.float32(l[first + np.uint64(channel)])
+            sx += p
+            sl += q
+            xl += p * q
+            ll += q * q
+            xx += p * p
+        k += w * channels
+    return True, sx, sl, xl, ll, xx
 
 
 @part
@@ -169,9 +237,12 @@ def classify(x, l, limits, tint, mask, filled, dark, other, shaded):  # type: ig
         if found > 0:
             for p in range(a, a + n):
                 if flat_dark[p] != 0 and 0 < p // w < h - 1 and 0 < p % w < w - 1:
-                    pixel = np.uint64(p)  # unsigned indices need no test for negative ones
-                    levels = limits.black, tiny, limit
-                    flat_other[p] = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, levels)
+                    pixel, row = np.uint64(p), np.uint64(w)  # unsigned indices need no test for negative ones
+                    inside, _, _, xl, ll, xx = sums_around(
+                        colours, others, flat, pixel, row, np.uint64(channels), limits.black
+                    )
+                    ll += tiny
+                    flat_other[p] = inside and (xx - limit) * ll > xl * xl
     return count
 
 
@@ -179,10 +250,10 @@ def classify(x, l, limits, tint, mask, filled, dark, other, shaded):  # type: ig
 def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-untyped-def]
     """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
 
-    A shaded pixel is ``g (1 + (1 - g) tint)`` times its background, `darkest` < g < `faintest`, up to an error
-    `square`: what is left of the light has another colour, as that of the sky. Weak shadows, reflections and light from
-    objects have colours of their own: the nearer g is to 1, the larger the error may be, up to `weak`; the limit is an
-    ellipse with the axes change and error.
+    A shaded pixel is a multiple of ``1 + (1 - g) tint`` times its background, up to an error `square`, where the factor
+    g is between `darkest` and `faintest`: what is left of the light has another colour, as that of the sky. Weak
+    shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error
+    may be, up to `weak`; the limit is an ellipse with the axes change and error.
     """
     black, tiny, darkest, faintest, square, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
@@ -194,11 +265,14 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
             xl += p * q
             ll += q * q
         g = xl / ll
-        error = g * g * tiny
+        pp, pb, bb = _ZERO, _ZERO, tiny
         for c in range(channels):
             p, q = np.float32(x[channels * i + c]) - black, np.float32(l[channels * i + c]) - black
-            d = p - g * (1 + (1 - g) * tint[c]) * q
-            error += d * d
+            b = (1 + (1 - g) * tint[c]) * q
+            pp += p * p
+            pb += p * b
+            bb += b * b
+        error = max(pp - pb * pb / bb, _ZERO)
         is_dark = (g > darkest) & (g < faintest) & (error < square)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)
@@ -207,32 +281,6 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
     for i in range(n):
         count += np.int64(dark[i])
     return count
-
-
-@part
-def has_other_texture(x, l, mask, pixel, w, channels, levels):  # type: ignore[no-untyped-def]
-    """Return whether the 3x3 foreground around an inner pixel is not the background times one factor."""
-    black, tiny, limit = levels
-    one, c = np.uint64(1), np.uint64(channels)
-    row = pixel - w
-    for _ in range(3):
-        if mask[row - one] == 0 or mask[row] == 0 or mask[row + one] == 0:
-            return False
-        row += w
-    xl, ll, xx = _ZERO, tiny, _ZERO
-    k = (pixel - w - one) * c
-    for _ in range(3):
-        for column in range(3):
-            first = k + np.uint64(column) * c
-            p = q = -np.float32(channels) * black
-            for channel in range(channels):
-                p += np.float32(x[first + np.uint64(channel)])
-                q += np.float32(l[first + np.uint64(channel)])
-            xl += p * q
-            ll += q * q
-            xx += p * p
-        k += w * c
-    return (xx - limit) * ll > xl * xl
 
 
 @part

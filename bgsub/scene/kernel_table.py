@@ -37,7 +37,7 @@ _START = """
 scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
 scene._match_kernels.clear_matching: u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
 scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
-scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_2, f4_1, u1_2, u1_2,\
+scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_4, f4_1, u1_2, u1_2,\
  u1_1, u2_2, u2_2
 scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
 scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1

@@ -21,7 +21,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.arrays import lazy_zeros
 from bgsub.numerics.jit import constant
-from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.state import LARGEST, State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _match_kernels, _segment_kernels, _shadow_kernels
@@ -50,6 +50,7 @@ _FILLED = np.float32(0.3)  # share of that square that other candidates must fil
 _FULL = 255  # value of a share of one
 _COLOURED = 0.8  # of the threshold in a scene with colours
 _LEVELS = 255  # of byte frames, whose background is rounded
+_BINS = 17  # of tints, each way
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
 _MOST_SIDE = 31  # of the majority
@@ -199,7 +200,8 @@ class Segmenter:
         self._dark, self._other, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
         self._seen = np.empty_like(self.outline)
-        self.tints, self._tint = np.zeros((channels + 1, 2)), np.empty(channels, np.float32)  # sums; tint of shadows
+        self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
+        self._tint = np.empty(channels, np.float32)  # of shadows
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
@@ -235,7 +237,7 @@ class Segmenter:
 
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""
-        shadows: State = {"outline": self.outline.copy(), "tints": self.tints.copy()}
+        shadows: State = {"outline": self.outline.copy(), "votes": self._votes[0].copy()}
         return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
@@ -243,12 +245,10 @@ class Segmenter:
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         outline = array_of(part_of(state, "shadows"), "outline", self.outline.shape, "float64")
-        tints = array_of(part_of(state, "shadows"), "tints", self.tints.shape, "float64")
+        votes = array_of(part_of(state, "shadows"), "votes", self._votes[0].shape, "float64", 0, LARGEST)
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
             raise ParameterError(f"outline must be pairs of lit and total outline, got {outline.tolist()}")
-        if tints[:, 1].min() < 0:  # denominators
-            raise ParameterError(f"tints must be at least 0, got {tints[:, 1].tolist()}")
-        self.outline, self.tints = outline, tints
+        self.outline, self._votes[0] = outline, votes
 
     def segment(
         self, candidates: np.ndarray, filled: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
@@ -287,7 +287,7 @@ class Segmenter:
         learns: bool,
     ) -> None:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
-        known, learned = (x, background, limits, *mask), (self.outline, self._seen, self.tints, self._tint)
+        known, learned = (x, background, limits, *mask), (self.outline, self._seen, self._votes, self._tint)
         work = self._dark, self._other, self._shaded, self._columns, self._counts
         side = _shadow_kernels.find_shadows(*known, learns, *learned, *work)
         if side >= 0:

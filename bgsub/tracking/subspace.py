@@ -21,7 +21,7 @@ from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, mak
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
-_HYGIENE = 256  # updates between two orthonormalisations
+_HYGIENE = 250  # updates between two orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
 _FAINT = 0.01  # of full scale
 _DEPENDENT, _NOISE = 1e-2, 1e-3  # least singular value that a rotation leaves exact; length of noise, see `factorise`
