@@ -98,6 +98,19 @@ def clouds(moment: Moment, depth: float) -> Moment:
     return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
 
 
+def cast(moment: Moment, gains: tuple[float, float, float]) -> Moment:
+    """Cast a shadow beside all objects that is lit by the sky, with gains of blue, green and red."""
+    height, width = moment.frame.shape[:2]
+    if moment.truth is None:
+        return moment
+    shadow, far = np.zeros((height, width), np.float32), max(width // 14, 4)
+    shadow[:, far:] = moment.truth[:, :-far] == MOVING
+    soft = cv2.GaussianBlur(shadow * (moment.truth == STATIC), (5, 5), 0)
+    if moment.frame.ndim == 2:
+        return moment.with_levels(moment.levels * (1 + soft * np.float32(np.mean(gains) - 1)))
+    return moment.with_levels(moment.levels * (1 + soft[..., np.newaxis] * (np.array(gains, np.float32) - 1)))
+
+
 def infrared(moment: Moment) -> Moment:
     """Show the picture of an infrared camera while the light is switched: grey, of less contrast, and noisy."""
     if not moment.switched or moment.frame.ndim == 2:
@@ -402,6 +415,7 @@ CONDITIONS: dict[str, Transform] = {
     "start-step": each(start_light, (29, 30), (1.0, 1.35)),
     "start-bump": each(start_light, (30, 37, 45), (1.0, 1.45, 1.0)),
     "clouds": each(clouds, 0.4),
+    "cast": each(cast, (0.68, 0.6, 0.52)),
     "infrared": each(infrared),
     "start-fade": each(start_light, (20, 50), (1.0, 0.6)),
     "shake1": each(shake, 1),

@@ -64,11 +64,13 @@ def find_results(folder: Path) -> list[Result]:
     return results
 
 
-def inside(folder: Path, name: str) -> Path | None:
+def inside(folder: Path, name: str) -> str | None:
     """Return the path of a file that a list in a folder names; None without a name, or if it is not in that folder."""
-    path = folder / name
-    is_in = name and "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    return path if is_in else None
+    if not name or "\0" in name:
+        return None
+    path = os.path.join(folder, name)  # each Path would leave a trace in the interpreter's table of names
+    root = os.path.join(os.path.realpath(folder), "")
+    return path if os.path.join(os.path.realpath(path), "").startswith(root) else None
 
 
 @dataclass(frozen=True, eq=False)

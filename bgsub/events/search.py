@@ -138,7 +138,7 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
             event.peak_frame, event.peak_share, event.peak_box = int(one.frames[peak]), float(best.max()), (x, y, w, h)
             event.regions = [name for name, share in zip(regions.names, shares[:, part], strict=True) if share.any()]
             picture = inside(result.folder, one.picture)
-            event.picture = None if picture is None else str(picture)
+            event.picture = None if picture is None else str(Path(picture))
             yield row_of(event, result.name)
 
 

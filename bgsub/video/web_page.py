@@ -36,7 +36,7 @@ def _templates() -> Any:
 
 def link(folder: Path, path: str | Path | None) -> str:
     """Return the address of a file in a page in `folder`; empty without a file."""
-    return "" if path is None else quote(Path(os.path.relpath(path, folder)).as_posix(), errors="surrogateescape")
+    return "" if path is None else quote(os.path.relpath(path, folder).replace(os.sep, "/"), errors="surrogateescape")
 
 
 def shrunk(image: np.ndarray, longest: float, how: int = cv2.INTER_AREA) -> np.ndarray:
