@@ -32,7 +32,7 @@ _NEARLY_LIT = np.float32(0.85)  # factor from which the tint is lost in noise
 _BLACKEST = np.float32(0.1)  # channel of a background that shows a tint, as share of full scale
 _UNEVEN, _ALIKE = np.float32(0.015), np.float32(0.81)  # least deviation in 3x3 pixels, squared correlation of a shadow
 _BIN, _NO_VOTES = 0.1, 0.01  # of tints; weight of no votes, in frames
-_CERTAIN = 0.05  # product of share, share and rate of the votes from which a tint counts in full
+_CERTAIN, _RISING = 0.015, 20.0  # squared share times rate of its votes from which a tint is taken; size per unit above
 _VOTES, _MOST_VOTES = 0.5, 0.01  # frames of foreground that are remembered; largest weight of one frame
 _NEVER = 0.5  # relative lit share below which a side is never lit
 STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # sides: right, clockwise
@@ -103,8 +103,9 @@ def find_tint(votes, tint):  # type: ignore[no-untyped-def]
             seen += votes[1, i, j]
             first += votes[0, i, j] * (i - middle) * _BIN / best
             last += votes[0, i, j] * (j - middle) * _BIN / best
-    share, rate = best / total, best / seen
-    factor = min(share * share * rate / _CERTAIN, 1.0) / 3
+    size = max(abs(2 * first - last), abs(first + last), abs(2 * last - first)) / 3
+    certain = (best / total) ** 2 * best / seen
+    factor = min(_RISING * max(certain - _CERTAIN, 0.0) / (size + 1e-9), 1.0) / 3
     tint[0], tint[1], tint[2] = factor * (2 * first - last), factor * (-first - last), factor * (2 * last - first)
 
 
