@@ -251,10 +251,10 @@ def classify(x, l, limits, tint, mask, filled, dark, other, shaded):  # type: ig
 def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-untyped-def]
     """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
 
-    A shaded pixel is a multiple of ``1 + (1 - g) tint`` times its background, up to an error `square`, where the factor
-    g is between `darkest` and `faintest`: what is left of the light has another colour, as that of the sky. Weak
-    shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error
-    may be, up to `weak`; the limit is an ellipse with the axes change and error.
+    A shaded pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is left of the light
+    has another colour, as that of the sky: up to an error `square`, if the factor g is between `darkest` and
+    `faintest`. Weak shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the
+    larger the error may be, up to `weak`; the limit is an ellipse with the axes change and error.
     """
     black, tiny, darkest, faintest, square, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
@@ -273,7 +273,7 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
             pp += p * p
             pb += p * b
             bb += b * b
-        error = max(pp - pb * pb / bb, _ZERO)
+        error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
         is_dark = (g > darkest) & (g < faintest) & (error < square)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)

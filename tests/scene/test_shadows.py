@@ -21,7 +21,7 @@ SLACK = 0.002  # relative error of differences of squares in float32
 
 
 def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack):
-    """Which foreground pixels are the tinted background times one factor in a range, or near it with a factor near 1.
+    """Which foreground pixels are the background, tinted or not, times a factor in a range, or near it with one near 1.
 
     Limits are wider by `slack`.
     """
@@ -29,8 +29,8 @@ def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack)
     g = np.sum(x * l, axis=2) / square
     even = g[:, :, np.newaxis]
     tinted = (1 + (1 - even) * tint) * l
-    along = np.sum(x * tinted, axis=2) ** 2 / (np.sum(tinted * tinted, axis=2) + 1e-4)
-    distance = np.maximum(np.sum(x * x, axis=2) - along, 0.0)
+    along = [np.sum(x * y, axis=2) ** 2 / (np.sum(y * y, axis=2) + 1e-4) for y in (l, tinted)]
+    distance = np.maximum(np.sum(x * x, axis=2) - np.max(along, axis=0), 0.0)
     more, less = 1 + slack, 1 - slack
     is_near = (g < lightest * more) & (((1 - g) / kernels._WEAK) ** 2 + distance / weak**2 < more)
     is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
@@ -149,6 +149,12 @@ def test_tint_of_shadows_is_learned_in_a_few_frames(tint):
     state = segmenter.state()
     with pytest.raises(ParameterError, match="votes"):
         again.set_state({**state, "shadows": {**state["shadows"], "votes": np.full((2, 17, 17), -1.0)}})
+
+
+def test_shadows_without_the_tint_are_shadows_too():
+    segmenter = Segmenter((60, 80))
+    shares_of_shadow(segmenter, tinted_shadow, 20, (0.6, -0.1, -0.5))
+    assert shares_of_shadow(segmenter, tinted_shadow, 20, (0.0, 0.0, 0.0))[0] > 0.95
 
 
 @pytest.mark.parametrize(("picture", "side"), [(tinted_shadow, 35), (even_object, 20)])  # 26 % and 8 % of the frame
