@@ -60,6 +60,23 @@ def formula(function: F) -> F:
     return register_jitable(fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
 
 
+class TypedKernel:
+    """A kernel whose arguments have the same types in all calls of `call`, (*args) -> its result; they are not checked.
+
+    The dispatcher of Numba looks up the types at each call, which costs 3 to 7 us where some are named tuples.
+    """
+
+    __slots__ = ("_kernel", "call")
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel, self.call = kernel, self._call_first
+
+    def _call_first(self, *args: Any) -> Any:
+        kernel = self._kernel
+        self.call = kernel if config.DISABLE_JIT else kernel.compile(tuple(map(numba.typeof, args)))
+        return self.call(*args)
+
+
 def constant(n: int) -> tuple[int, ...]:
     """Return a tuple of n zeros, whose length a kernel knows at compile time."""
     return (0,) * n

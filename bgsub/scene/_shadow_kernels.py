@@ -39,21 +39,56 @@ STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  
 
 
 @kernel
-def find_shadows(x, l, limits, mask, filled, learns, outline, seen, votes, tint, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
-    """Find the shadows in the foreground, `dark`, see `classify`; return the side from which shadows come, or -1.
-
-    `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen` like it.
-    `votes`, changed if `learns`: see `learn_tint`; `tint` (c,) float32: see `shade`, replaced.
-    """
-    if learns:
-        see_outline(limits.lanes, x, l, limits.black, mask, filled, seen)
-        learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    find_tint(votes[0], tint)
+def find_shadows(x, l, limits, tint, mask, filled, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
+    """Find the shadows in the foreground, `dark`, see `classify` and `follow_majority`."""
     if classify(x, l, limits, tint, mask, filled, dark, other, shaded) > 0:
         follow_majority(mask, other, dark, shaded, columns, counts)
-    if learns and len(limits.lanes) == 3:
-        learn_tint(x, l, limits, mask, filled, votes[0], votes[1])
+
+
+@kernel
+def learn_shadows(x, l, limits, mask, filled, learns, outline, seen, votes, new, tint):  # type: ignore[no-untyped-def]
+    """Learn side and tint of the shadows from some rows; return the side from which they come, or -1.  O(c q).
+
+    `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen`, alike, is
+    overwritten. `votes` (2, bins, bins), changed if `learns`: of foreground that varies as its background, and of all,
+    in frames; rows and columns are the first and the last channel of the tint minus the second one, `_BIN` apart;
+    `new`, alike, is overwritten. `tint` (c,) float32, see `shade`, is replaced.
+    """
+    h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
+    colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
+    levels = limits.black, _BLACKEST / limits.scale, 9 * (3 * _UNEVEN / limits.scale) ** 2
+    foreground, count = 0, 0
+    seen[:], new[:] = 0.0, 0.0
+    for i in range(_EVERY, h - 1 if learns else 0, _EVERY):
+        if not is_filled(filled, i * w, (i + 1) * w):
+            continue
+        for a in range(i * w + 1, (i + 1) * w - 1, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w - 1)
+            if not any_set(flat[a:b]):
+                continue
+            for p in range(a, b):
+                if flat[p] == 0:
+                    continue
+                foreground += 1
+                if channels == 3:
+                    count += vote(colours, others, flat, np.uint64(p), np.uint64(w), np.uint64(3), levels, new)
+                if i < h - _DEPTH and i * w + _DEPTH <= p < (i + 1) * w - _DEPTH:
+                    see_outline(colours, others, flat, p, w, channels, limits.black, seen)
+    if learns:
+        learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
+    if count > 0 and _EVERY * foreground <= _LARGE * mask.size:
+        learn_votes(new, count, min(_EVERY * count / mask.size, _MOST_VOTES), votes)
+    find_tint(votes, tint)
     return never_lit(outline)
+
+
+@part
+def learn_votes(new, count, share, votes):  # type: ignore[no-untyped-def]
+    """Add the `count` new votes, which are a `share` of a frame, to the remembered ones."""
+    for k in range(2):
+        for i in range(votes.shape[1]):
+            for j in range(votes.shape[1]):
+                votes[k, i, j] += share * (new[k, i, j] / count - votes[k, i, j] / _VOTES)
 
 
 @part
@@ -107,38 +142,6 @@ def find_tint(votes, tint):  # type: ignore[no-untyped-def]
     certain = (best / total) ** 2 * best / seen
     factor = min(_RISING * max(certain - _CERTAIN, 0.0) / (size + 1e-9), 1.0) / 3
     tint[0], tint[1], tint[2] = factor * (2 * first - last), factor * (-first - last), factor * (2 * last - first)
-
-
-@part
-def learn_tint(x, l, limits, mask, filled, votes, new):  # type: ignore[no-untyped-def]
-    """Vote for the `tint` of `shade` in a frame without large foreground.  O(c q).
-
-    `votes` (2, bins, bins): of foreground that varies as its background, and of all, in frames. Rows and columns are
-    the first and the last channel of the tint minus the second one, `_BIN` apart; `new`, alike, is overwritten.
-    """
-    h, w, channels = x.shape[0], x.shape[1], np.uint64(3)
-    colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
-    levels = limits.black, _BLACKEST / limits.scale, 9 * (3 * _UNEVEN / limits.scale) ** 2
-    foreground, count = 0, 0
-    new[:] = 0.0
-    for i in range(_EVERY, h - 1, _EVERY):
-        if not is_filled(filled, i * w, (i + 1) * w):
-            continue
-        for a in range(i * w + 1, (i + 1) * w - 1, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w - 1)
-            if not any_set(flat[a:b]):
-                continue
-            for p in range(a, b):
-                if flat[p] != 0:
-                    foreground += 1
-                    count += vote(colours, others, flat, np.uint64(p), np.uint64(w), channels, levels, new)
-    if count == 0 or _EVERY * foreground > _LARGE * mask.size:
-        return
-    share = min(_EVERY * count / mask.size, _MOST_VOTES)
-    for k in range(2):
-        for i in range(votes.shape[1]):
-            for j in range(votes.shape[1]):
-                votes[k, i, j] += share * (new[k, i, j] / count - votes[k, i, j] / _VOTES)
 
 
 @part
@@ -291,12 +294,11 @@ def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore
     `columns` (2, >= CHUNK + 10) and `counts` (2, >= CHUNK) are uint16.
     """
     h, w = mask.shape
-    half = _SIDE // 2
+    half, sources = _SIDE // 2, (other, mask)
     for left in range(0, w, CHUNK):
         right = min(left + CHUNK, w)
         first, last = max(left - half, 0), min(right + half, w)
-        objects = columns[0, half + first - left : half + last - left]
-        foreground = columns[1, half + first - left : half + last - left]
+        begin, end = half + first - left, half + last - left
         low, high = 0, -_SIDE  # rows in the sums; none yet
         for i in range(h):
             target, flags = dark[i, left:right], mask[i, left:right]
@@ -305,46 +307,32 @@ def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore
             if high < i - half:
                 columns[:, : CHUNK + 2 * half] = 0
                 low, high = max(i - half, 0), max(i - half, 0) - 1
-            while high < min(i + half, h - 1):
-                high += 1
-                add_flags(other[high, first:last], 1, objects)
-                add_flags(mask[high, first:last], 1, foreground)
-            while low < i - half:
-                add_flags(other[low, first:last], -1, objects)
-                add_flags(mask[low, first:last], -1, foreground)
-                low += 1
+            least, most = max(i - half, 0), min(i + half, h - 1)
+            for k in range(2):
+                sums = columns[k, begin:end]
+                for row in range(high + 1, most + 1):
+                    add_flags(sources[k][row, first:last], 1, sums)
+                for row in range(low, least):
+                    add_flags(sources[k][row, first:last], -1, sums)
+                sum_windows(columns[k, : right - left + 2 * half], _SIDE, counts[k, : right - left])
+            low, high = least, most
             o, f = counts[0, : right - left], counts[1, : right - left]
-            sum_windows(columns[0, : right - left + 2 * half], _SIDE, o)
-            sum_windows(columns[1, : right - left + 2 * half], _SIDE, f)
             for j in range(target.size):
                 against = o[j] if target[j] != 0 else f[j] - o[j]
                 target[j] = flags[j] & ((target[j] != 0) ^ (against > _OUTVOTED * f[j]))
 
 
 @part
-def see_outline(lanes, x, l, black, mask, filled, counts):  # type: ignore[no-untyped-def]
-    """Write the outline pixels of each side, `STEPS`, into `counts`, (8, 2) float64: lit ones and all."""
-    # the brightness is read `_DEPTH` pixels inside of the background, as the first pixels are mixed
-    h, w, channels = x.shape[0], x.shape[1], len(lanes)
-    colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
-    counts[:] = 0.0
-    for i in range(-(-_DEPTH // _EVERY) * _EVERY, h - _DEPTH, _EVERY):
-        if not is_filled(filled, i * w, (i + 1) * w):
-            continue
-        for a in range(i * w + _DEPTH, (i + 1) * w - _DEPTH, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w - _DEPTH)
-            if not any_set(flat[a:b]):
-                continue
-            for p in range(a, b):
-                pixel = np.uint64(p)
-                if flat[pixel] == 0:
-                    continue
-                for side in range(len(STEPS)):
-                    step = STEPS[side][0] * w + STEPS[side][1]
-                    if flat[np.uint64(p + _DEPTH * step)] == 0 and flat[np.uint64(p + (_DEPTH - 1) * step)] != 0:
-                        usual = brightness(others, pixel, channels, black)
-                        counts[side, 0] += brightness(colours, pixel, channels, black) >= _LIT * usual
-                        counts[side, 1] += 1
+def see_outline(x, l, mask, p, w, channels, black, counts):  # type: ignore[no-untyped-def]
+    """Count a foreground pixel `_DEPTH` pixels inside of the background, (8, 2): lit and total ones of each side."""
+    # the first pixels are mixed with the background
+    pixel = np.uint64(p)
+    for side in range(len(STEPS)):
+        step = STEPS[side][0] * w + STEPS[side][1]
+        if mask[np.uint64(p + _DEPTH * step)] == 0 and mask[np.uint64(p + (_DEPTH - 1) * step)] != 0:
+            lit = brightness(x, pixel, channels, black) >= _LIT * brightness(l, pixel, channels, black)
+            counts[side, 0] += lit
+            counts[side, 1] += 1
 
 
 @part

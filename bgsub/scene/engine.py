@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bgsub.numerics.jit import constant
+from bgsub.numerics.jit import TypedKernel, constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _frame_kernels
@@ -56,6 +56,7 @@ class SweepEngine:
         self.filled = np.zeros(-(-h * w // _CHUNK), np.uint8)
         self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong, self.filled))
         self.images = Images(self._maps[0], *self._maps)
+        self._sweep, self._learn_pixels = TypedKernel(_frame_kernels.sweep), TypedKernel(_frame_kernels.learn_pixels)
         self.count = 0
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
@@ -86,11 +87,11 @@ class SweepEngine:
         flags = _NOTHING if hidden is None else hidden.reshape(-1)
         inputs = sweep.visit, sweep.cost, self.images, flags, everywhere, self._look
         if self._bands == 1:
-            _frame_kernels.sweep(0, self.over.size, *inputs, self._work[0], self._products)
+            self._sweep.call(0, self.over.size, *inputs, self._work[0], self._products)
         else:
 
             def in_band(begin: int, end: int, band: int) -> None:
-                _frame_kernels.sweep(begin, end, *inputs, self._work[band], self._products)
+                self._sweep.call(begin, end, *inputs, self._work[band], self._products)
 
             in_bands(in_band, self.over.size, self._bands, self.block)
         products = np.add.reduce(self._products)
@@ -106,11 +107,11 @@ class SweepEngine:
         """Let the pixels of the `due` blocks, period and turn, learn their noise scale."""
         inputs = self.block, *due, self.images, self._look, skip.reshape(-1), learn
         if self._bands == 1:
-            _frame_kernels.learn_pixels(0, self.over.size, *inputs, self._work[0, 0])
+            self._learn_pixels.call(0, self.over.size, *inputs, self._work[0, 0])
         else:
 
             def in_band(begin: int, end: int, band: int) -> None:
-                _frame_kernels.learn_pixels(begin, end, *inputs, self._work[band, 0])
+                self._learn_pixels.call(begin, end, *inputs, self._work[band, 0])
 
             in_bands(in_band, self.over.size, self._bands, self.block)
 

@@ -1,4 +1,4 @@
-"""The kernels of a stream in the order of first use, with their argument types, for compilation before the first call.
+"""The kernels of a stream by the stage of their first use, those that take longest to compile first.
 
 A type is a scalar in Numba's abbreviation (``f4``, ``u1``, ...), an array with its dimensions (``f4_2``), or a named
 tuple of `RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are the constants of the number of channels
@@ -34,23 +34,23 @@ scene._frame_kernels.learn_pixels: i8, i8, i8, i8, i8, Images, CompareParams, u1
 scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3, u1_1
 """
 _START = """
+scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, f4_1, u1_2, u1_1, u1_2, u1_2, u1_1, u2_2, u2_2
+scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
+scene._shadow_kernels.learn_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_3, f8_3, f4_1
 scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
+scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._match_kernels.clear_matching: u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
 scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
-scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_4, f4_1, u1_2, u1_2,\
- u1_1, u2_2, u2_2
-scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
-scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, i4_2, i8_1, u1_1
-scene._frame_kernels.contrast: P_1, i8_1, i8
-scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, u1_1, f4, i8, i8, f4, P_2, u2_1, u1_1, u1_1
+scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
+scene._frame_kernels.contrast: P_1, i8_1, i8
 """
 _TRACKING = """
 scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, u2_1, b1, CompareParams, f4_2, f8_2
-tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_1, f8_1, f4_1, f4_1,\
- f4_1, f4_1, f8_2, f8_1
 tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1, f8_2, f8_1, f4_2,\
  f4_1, f4_1, f4_2
+tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_1, f8_1, f4_1, f4_1,\
+ f4_1, f4_1, f8_2, f8_1
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
 tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
 """

@@ -20,7 +20,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.arrays import lazy_zeros
-from bgsub.numerics.jit import constant
+from bgsub.numerics.jit import TypedKernel, constant
 from bgsub.numerics.state import LARGEST, State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
@@ -119,6 +119,7 @@ class SampleMemory:
         self.share = np.empty(shape, np.uint8)
         self.samples = lazy_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
         self._used = np.zeros(len(self.samples), np.uint8)  # 1 where there are some
+        self._remember = TypedKernel(_match_kernels.remember)
         self.rewind()
 
     def rewind(self) -> None:
@@ -141,7 +142,7 @@ class SampleMemory:
         first = max(min(_EVERY[0], round(_LONGEST[0] * per_second)), 1)
         later = max(min(_EVERY[1], round(_LONGEST[1] * per_second)), 1)
         every = max(min(_EVERY[1] * self._frame // _SETTLED, later), first)
-        _match_kernels.remember(self._frame, every, x, background, limits, solid, age, self.samples, self._used)
+        self._remember.call(self._frame, every, x, background, limits, solid, age, self.samples, self._used)
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
@@ -186,6 +187,9 @@ class Segmenter:
         self._bands = bands_for(h * w, _WORK, threads)
         self._lanes, self._places = constant(channels), np.empty((self._bands, CHUNK), np.uint64)
         self._far = np.empty((self._bands, CHUNK * channels), np.uint8)
+        self._find_matching = TypedKernel(_match_kernels.find_matching)
+        self._shadow_kernel = TypedKernel(_shadow_kernels.find_shadows)
+        self._learn_shadows = TypedKernel(_shadow_kernels.learn_shadows)
         self.noise = NoiseScale(shape, self._joint)
         self.sample_memory = SampleMemory(shape, channels)
         self.outline = np.full((len(STEPS), 2), (0.5 * _UNKNOWN_OUTLINE, _UNKNOWN_OUTLINE))  # lit and total
@@ -264,11 +268,11 @@ class Segmenter:
             samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_BELIEF))
             inputs = x, background, limits, samples, candidates, filled
             if self._bands == 1:
-                _match_kernels.find_matching(0, mask[0].size, *inputs, self._places[0], self._far[0])
+                self._find_matching.call(0, mask[0].size, *inputs, self._places[0], self._far[0])
             else:
 
                 def find(begin: int, end: int, band: int) -> None:
-                    _match_kernels.find_matching(begin, end, *inputs, self._places[band], self._far[band])
+                    self._find_matching.call(begin, end, *inputs, self._places[band], self._far[band])
 
                 in_bands(find, mask[0].size, self._bands, CHUNK)
             _match_kernels.clear_matching(candidates, filled, self._reach, _FILLED, *self._tiles)
@@ -287,9 +291,10 @@ class Segmenter:
         learns: bool,
     ) -> None:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
-        known, learned = (x, background, limits, *mask), (self.outline, self._seen, self._votes, self._tint)
+        learned = self.outline, self._seen, *self._votes, self._tint
+        side = self._learn_shadows.call(x, background, limits, *mask, learns, *learned)
         work = self._dark, self._other, self._shaded, self._columns, self._counts
-        side = _shadow_kernels.find_shadows(*known, learns, *learned, *work)
+        self._shadow_kernel.call(x, background, limits, self._tint, *mask, *work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 

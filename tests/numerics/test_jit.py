@@ -7,11 +7,14 @@ from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
 
+import numpy as np
 import pytest
 from kernel_programs import BEGIN
 from numba.core.dispatcher import Dispatcher
 
 import bgsub
+from bgsub.numerics.jit import TypedKernel
+from bgsub.scene import _frame_kernels
 
 # A process that calls a kernel of a package that cannot be written.
 PROGRAM = (
@@ -65,3 +68,11 @@ def test_functions_called_by_kernels_are_inlined():
     called = set().union(*map(called_by, compiled_functions()))
     assert len(called) > 40
     assert [str(function) for function in called if function.targetoptions["inline"] != "always"] == []
+
+
+def test_typed_kernel_returns_what_the_kernel_returns():
+    kernel, few = _frame_kernels.contrast, np.arange(6)
+    typed = TypedKernel(kernel)
+    for seed in range(3):
+        picture = np.random.default_rng(seed).integers(0, 256, 18, dtype=np.uint8)
+        assert typed.call(picture, few, 3) == kernel(picture, few, 3) > 0

@@ -126,12 +126,12 @@ def even_object(rng, tint, side):
     return np.where(mask[:, :, np.newaxis], colour, x) + rng.normal(0, 0.004, l.shape).astype(F), l, mask
 
 
-def shares_of_shadow(segmenter, picture, side, tint):
+def shares_of_shadow(segmenter, picture, side, tint, learns=True):
     """Return the share of a square that is shadow in each of some frames."""
     rng, shares = np.random.default_rng(0), []
     for _ in range(100):
         x, l, mask = picture(rng, np.array(tint), side)
-        segmenter._find_shadows(x.astype(F), l, segmenter._match, (mask, reference.filled(mask)), True)
+        segmenter._find_shadows(x.astype(F), l, segmenter._match, (mask, reference.filled(mask)), learns)
         shares.append(np.mean(segmenter._dark[mask != 0] != 0))
     return shares
 
@@ -139,13 +139,13 @@ def shares_of_shadow(segmenter, picture, side, tint):
 @pytest.mark.parametrize("tint", [(0.16, 0.0, -0.16), (0.6, -0.1, -0.5), (-0.3, -0.1, 0.4)])
 def test_tint_of_shadows_is_learned_in_a_few_frames(tint):
     segmenter = Segmenter((60, 80))
+    assert np.mean(shares_of_shadow(segmenter, tinted_shadow, 20, tint, learns=False)) < 0.7
     shares = shares_of_shadow(segmenter, tinted_shadow, 20, tint)
-    assert shares[0] < 0.7
     np.testing.assert_allclose(segmenter._tint, tint, atol=0.03)
     assert min(shares[20:]) > 0.95
     again = Segmenter((60, 80))
     again.set_state(segmenter.state())
-    assert shares_of_shadow(again, tinted_shadow, 20, tint)[0] > 0.95
+    assert shares_of_shadow(again, tinted_shadow, 20, tint, learns=False)[0] > 0.95
     state = segmenter.state()
     with pytest.raises(ParameterError, match="votes"):
         again.set_state({**state, "shadows": {**state["shadows"], "votes": np.full((2, 17, 17), -1.0)}})
@@ -163,6 +163,13 @@ def test_no_tint_is_learned_from_large_foreground_or_objects_of_one_colour(pictu
     shares = shares_of_shadow(segmenter, picture, side, (0.6, -0.1, -0.5))
     assert np.abs(segmenter._tint).max() < 0.05
     assert shares[-1] < 0.7
+
+
+def learn(segmenter, x, l, mask, black=0.0):
+    """Learn the shadows of a frame; return their side."""
+    learned = segmenter.outline, segmenter._seen, *segmenter._votes, segmenter._tint
+    limits = segmenter._match._replace(black=F(black))
+    return kernels.learn_shadows(x, l, limits, mask, reference.filled(mask), True, *learned)
 
 
 def votes_of(p, q, mask):
@@ -280,9 +287,10 @@ def test_see_outline_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
-    counts, black = np.full((8, 2), 9.0), 16 * (seed % 2)
-    kernels.see_outline(constant(x.shape[-1]), x, l, F(black), mask, reference.filled(mask), counts)
-    np.testing.assert_array_equal(counts, outline(x.astype(float) - black, l.astype(float) - black, mask))
+    segmenter, black = Segmenter((h, w), channels=channels, scale=1 / 255), 16 * (seed % 2)
+    segmenter._seen[:] = 9.0
+    learn(segmenter, x, l, mask, black)
+    np.testing.assert_array_equal(segmenter._seen, outline(x.astype(float) - black, l.astype(float) - black, mask))
 
 
 def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
@@ -340,21 +348,20 @@ def traffic(rng, shade, channels=3):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_very_dark_shadows_are_found_by_side(channels):
     rng, segmenter = np.random.default_rng(2), Segmenter((80, 80), channels=channels)
-    outline, seen = segmenter.outline, segmenter._seen
+    outline = segmenter.outline
     assert kernels.never_lit(outline) == -1
 
-    def learn(shade, body=1, frames=150):
+    def watch(shade, body=1, frames=150):
         for _ in range(frames):
             frame, road, car, shadow = traffic(rng, shade, channels)
             frame[car] *= F(body)
             mask = np.where(car | shadow if shade < 1 else car, np.uint8(255), np.uint8(0))
-            kernels.see_outline(constant(frame.shape[-1]), frame, road, F(0), mask, reference.filled(mask), seen)
-            kernels.learn_outline(seen, kernels._EVERY / 80, outline)
+            assert learn(segmenter, frame, road, mask) == kernels.never_lit(outline)
         return frame, road, car, shadow, mask
 
-    learn(1, body=0.2)
+    watch(1, body=0.2)
     assert kernels.never_lit(outline) == -1  # black objects without shadows
-    frame, road, car, shadow, mask = learn(0.2, frames=300)
+    frame, road, car, shadow, mask = watch(0.2, frames=300)
     assert kernels.never_lit(outline) == 2
     found = find_shadows(frame, road, mask, side=2)
     assert found[shadow].mean() > 0.8  # rounded corners
@@ -362,7 +369,7 @@ def test_very_dark_shadows_are_found_by_side(channels):
     again = Segmenter((80, 80), channels=channels)
     again.set_state(segmenter.state())
     assert kernels.never_lit(again.outline) == 2
-    learn(1, frames=600)  # without sun
+    watch(1, frames=600)  # without sun
     assert kernels.never_lit(outline) == -1
     state = segmenter.state()
     with pytest.raises(ParameterError, match="lit"):
