@@ -25,7 +25,7 @@ from bgsub.separation import FOREGROUND
 _SAME = 0.06  # joint distance of the same colour
 _SETTLING = 1.0  # seconds after a light change in which standing new foreground is light
 _LEFT_OVER = 0.2  # seconds it must stand still
-_GHOST_AGE = 0.5  # seconds
+_GHOST_AGE = 0.3  # seconds
 _PROVEN = 20.0  # seconds after which a background is certain
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _INTERVAL = 0.2  # seconds between two checks

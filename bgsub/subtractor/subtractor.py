@@ -95,7 +95,7 @@ class BackgroundSubtractor(OpenCVNames):
     scene_changes : bool, default True
         Detect a covered lens, and a cut to another scene and back, see `FrameEvent`.
     ghosts : bool, default True
-        Release the place of an object that left after half a second, unless its background was seen for longer and the
+        Release the place of an object that left after 0.3 seconds, unless its background was seen for longer and the
         edges are not clear.
     absorb_after : float, default 60
         Seconds until a standing object becomes background; inf for never.
