@@ -173,7 +173,7 @@ def test_ghosts_are_released_and_standing_objects_kept(channels):
     occupied[BOX] = np.linspace(0.05, 0.2, channels)
     ghost = feed(standing(channels, ghosts=True), empty, occupied, mask, 2 * FPS)
     assert_only(ghost, with_rim(BOX))
-    assert min(ghost) in range(FPS // 2, FPS // 2 + LOOKS)
+    assert min(ghost) in range(3 * FPS // 10, 3 * FPS // 10 + LOOKS)
     assert min(feed(standing(channels, 1e7, True), empty, occupied, mask, 2 * FPS)) == min(ghost)
     assert not feed(standing(channels, ghosts=True), occupied, empty, mask, 2 * FPS)
     assert not feed(standing(channels, ghosts=False), empty, occupied, mask, 2 * FPS)
@@ -188,7 +188,7 @@ def test_a_surface_in_other_light_is_released_and_another_one_kept(channels, gai
     covered[BOX] = other[BOX]
     assert edges_inside(relit, background, mask // 255) == pytest.approx(1, abs=1e-5)
     released = feed(standing(channels, ghosts=True), relit, background, mask, FPS)
-    assert min(released) in range(FPS // 2, FPS // 2 + LOOKS)
+    assert min(released) in range(3 * FPS // 10, 3 * FPS // 10 + LOOKS)
     assert released[min(released)][mask == 255].all()
     assert not feed(standing(channels, ghosts=True), covered, background, mask, 2 * FPS)
 
