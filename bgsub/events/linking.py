@@ -29,6 +29,7 @@ _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of th
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
 _UNDECIDED = 10  # times `min_duration` in sight, after which an undecided track is confirmed
+_MOST_PENDING = 1000  # sights of an undecided track, as of a model that never learns
 _EPSILON = 1e-6  # seconds: sums of intervals
 #: Least share of the object, or of the region, that lies in the other.
 REGION_SHARE, FILLED_SHARE = 0.25, 0.5
@@ -291,7 +292,7 @@ class ObjectLinker:
         track.pending.append(one)
         settling = self.clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
         least = self._min_duration - _EPSILON
-        lasts = track.seen >= _UNDECIDED * least and not self._starting
+        lasts = (track.seen >= _UNDECIDED * least and not self._starting) or len(track.pending) >= _MOST_PENDING
         if settling or track.seen < least or not (lasts or track.confirmation.suffices(least, self._starting)):
             return []
         if self._is_satellite(track):

@@ -213,6 +213,16 @@ def test_a_track_is_not_undecided_for_ever():
     assert len(linker.finish()) == 1
 
 
+def test_a_standing_track_is_decided_although_the_model_never_learns():
+    linker, seen, mask = ObjectLinker(RATE), 0, mask_of([(20, 10, 8, 12)])
+    for index in range(1500):
+        frame = Frame(index, "a", index / RATE, np.zeros(SHAPE, np.uint8))
+        seen += len(linker.update(frame, separated(mask)))
+        assert sum(len(track.pending) for track in linker.state.tracks) <= 1000
+    (event,) = linker.finish()
+    assert seen == event.frames == 1500
+
+
 @pytest.mark.parametrize(("sights", "ends"), [([10], []), (range(20), [19])])
 def test_gaps_in_the_stream_do_not_count_as_time_in_sight(sights, ends):
     linker = ObjectLinker()
