@@ -33,7 +33,8 @@ for thread in threading.enumerate():  # rare kernels are compiled beside the str
     if thread.name == "kernel-loader":
         thread.join()
 start = subtractor.get_params()["start_frames"] - 1
-print(f"; frame with the batch start {times[start]:6.2f} s; first tracked {times[start + 1]:6.2f} s; "
+print(f"; second mask {times[1]:6.2f} s; frame with the batch start {times[start]:6.2f} s; "
+      f"first tracked {times[start + 1]:6.2f} s; "
       f"median {1e3 * sorted(times)[n // 2]:.2f} ms; "
       f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 """
