@@ -31,6 +31,21 @@ def feed(subtractor, frames, n):
     return [subtractor.process(next(frames)) for _ in range(n)]
 
 
+@pytest.mark.parametrize(("dtype", "scale"), [(np.uint8, 1), (np.uint8, 0.5), (np.float32, 1)])
+def test_the_memory_layout_may_change_within_a_stream(dtype, scale):
+    """Kernels look up the types of their arguments only once."""
+
+    def frozen(frame):
+        frame.flags.writeable = False
+        return frame
+
+    layouts = [np.copy, np.asfortranarray, lambda frame: frame.repeat(2, axis=1)[:, ::2], frozen]
+    one, other = (BackgroundSubtractor(**QUICK, scale=scale) for _ in range(2))
+    for index, frame in zip(range(24), still(dtype=dtype), strict=False):
+        frame[4:12, index : index + 8] = 0
+        np.testing.assert_array_equal(one.apply(frame), other.apply(layouts[index % 4](frame.copy())))
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype", "scale"),
     [
