@@ -72,9 +72,10 @@ class TypedKernel:
         self._kernel, self.call = kernel, self._call_first
 
     def _call_first(self, *args: Any) -> Any:
-        kernel = self._kernel
-        self.call = kernel if config.DISABLE_JIT else kernel.compile(tuple(map(numba.typeof, args)))
-        return self.call(*args)
+        result = self._kernel(*args)
+        if not config.DISABLE_JIT:
+            self.call = self._kernel.get_overload(tuple(map(numba.typeof, args)))
+        return result
 
 
 def constant(n: int) -> tuple[int, ...]:
