@@ -63,7 +63,7 @@ def formula(function: F) -> F:
 class TypedKernel:
     """A kernel whose arguments have the same types in all calls of `call`, (*args) -> its result; they are not checked.
 
-    The dispatcher of Numba looks up the types at each call, which costs 3 to 7 us where some are named tuples.
+    The dispatcher of Numba looks up the types at each call, which is slow where some are named tuples.
     """
 
     __slots__ = ("_kernel", "call")
