@@ -85,6 +85,41 @@ def sobel(image):
     return gx, gy
 
 
+def correlated(reference, image, reach, rows, columns):
+    """Return the translation of largest likeness of the edges and the width of its peak; None if it is not clear.
+
+    A sum over pixels for each translation, on a torus of `rows` and `columns`; see `bgsub.scene.registration`.
+    """
+
+    def directions(picture):
+        padded = np.pad(picture.astype(float), 1, mode="reflect")
+        h, w = picture.shape
+        smooth = [1, 2, 1]
+        gx = sum(smooth[i] * (padded[i : i + h, 2:] - padded[i : i + h, :-2]) for i in range(3))
+        gy = sum(smooth[j] * (padded[2:, j : j + w] - padded[:-2, j : j + w]) for j in range(3))
+        length = np.hypot(gx, gy)
+        out = np.zeros((2, rows, columns))
+        out[:, :h, :w] = np.stack([gx, gy]) / (length + length.mean())
+        return out
+
+    one, other = directions(reference), directions(image)
+    up, across = (min(reach, (n - 1) // 2) for n in (rows, columns))
+    likeness = np.empty((2 * up + 1, 2 * across + 1))
+    for i, j in np.ndindex(likeness.shape):
+        likeness[i, j] = rows * columns * (one * np.roll(other, (up - i, across - j), (1, 2))).sum()
+    y, x = np.unravel_index(likeness.argmax(), likeness.shape)
+    best, others = likeness[y, x], likeness.copy()
+    others[max(y - 3, 0) : y + 4, max(x - 3, 0) : x + 4] = 0
+    if likeness[up, across] >= 0.9 * best or 1.5 * others.max() >= best:
+        return None
+    shift, curvatures = [x - across, y - up], []
+    for axis, (line, at) in enumerate([(likeness[y], x), (likeness[:, x], y)]):
+        inside = 0 < at < line.size - 1
+        curvatures.append(2 * line[at] - line[at - 1] - line[at + 1] if inside else 1e-9)
+        shift[axis] += (line[at + 1] - line[at - 1]) / 2 / curvatures[-1] if inside else 0
+    return *shift, np.sqrt(2 * best / sum(curvatures))
+
+
 def shrunken(image, factor, stride):
     """Return the means over squares of `factor` pixels and all channels, of every `stride`-th of their rows."""
     h, w = image.shape[0] // factor, image.shape[1] // factor

@@ -1,10 +1,12 @@
-"""Small movements of the camera, estimated robustly against the background on a few hundred points.
+"""Small movements of the camera, estimated robustly against the background.
 
 A frame is compared with the reference at points of strong gradient. One Gauss-Newton step from the identity decides
-whether the camera moved; only then the movement is searched on coarse scales and refined.
+whether the camera moved; only then the movement is searched by the correlation of whole pictures and refined.
 
 References
 ----------
+A. J. Fitch, A. Kadyrov, W. J. Christmas, J. Kittler, Orientation correlation, BMVC 2002: the correlation of the
+directions of edges; ours keeps weak edges short.
 S. Baker, I. Matthews, Lucas-Kanade 20 years on: a unifying framework, IJCV 56(3), 2004: the inverse compositional
 step, gradients of the reference alone; gain and offset of the light are two more unknowns.
 """
@@ -25,17 +27,21 @@ _CELLS = 16  # the points are spread over a grid of this many cells along the lo
 _PER_CELL = 8
 _LINES = 20  # most lines of a cell that are searched for points
 _FLAT = 1e-6  # smallest squared gradient of a point
-_COARSE = (80, 30)
+_COARSE = 100  # pixels of the shorter side of the coarse scale, about
+_PEAK = 3  # pixels on each side of the most alike translation that belong to it
+_STANDS_OUT = 1.5  # least ratio of its likeness to that of others
+_TRUST = 0.25  # of the width of the peak: what the steps may add to it among objects
+_SURE = 3  # searches without movement in a row before frames are left out
+_MOST_RESTS = 12
+_LIKEWISE = 1.2  # factor of the cost of such a search from which on none is left out
 _ITERATIONS = (20, 12)  # coarse, fine
 _STILL = 0.4  # pixels: smaller movements are ignored
 _UPRIGHT = 0.1  # pixels at a corner: smaller rotations are ignored
-_FARTHEST = 0.1  # of the shorter side: larger movements are another scene
+_FARTHEST = 0.2  # of the shorter side: larger movements are another scene
 _NEAR = 1.0  # pixels: the fine scale converges after shorter first steps
 _CONVERGED = 0.02  # pixels
 _SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on the fine one
 _FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
-_LIKEWISE = 1.2  # factor of the cost of a failed search below which no search is repeated
-_FORGETS = 0.99  # decay of that limit per frame, as objects hide points for many frames
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _FAINTEST = 0.25  # smallest gain
@@ -147,28 +153,51 @@ class _Scale:
         return cost
 
 
-class _Pyramid:
-    """Reduced grey pictures, each the mean over squares of the one before, of (h, w, c) uint8 or float32."""
+class _Correlation:
+    """Translation of whole pictures by the directions of their edges, where gradients fail: far away or among objects."""
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
-        h, w, _ = shape
-        self.factors: list[int] = []  # factor to the next level
-        self.shapes: list[tuple[int, int, int]] = []  # (h_i, w_i, 1), the coarsest last
-        for side in _COARSE:
-            factor = max(1, round(min(h, w) / side))
-            if factor > 1:
-                h, w = h // factor, w // factor
-                self.factors.append(factor)
-                self.shapes.append((h, w, 1))
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self._size = tuple(cv2.getOptimalDFTSize(n) for n in shape)
+        self.spectrum = np.zeros((*self._size, 2), np.float32)  # of the reference
 
-    def shrink(self, image: np.ndarray) -> list[np.ndarray]:
-        """Return the pictures, (h_i, w_i, 1) of its type, the coarsest last."""
-        levels = []
-        for factor, (h, w, _) in zip(self.factors, self.shapes, strict=True):
-            image = cv2.resize(image[: h * factor, : w * factor], (w, h), interpolation=cv2.INTER_AREA)
-            image = _grey(image.reshape(h, w, -1))[:, :, np.newaxis]
-            levels.append(image)
-        return levels
+    def set_reference(self, image: np.ndarray) -> None:
+        """Set the reference, (h, w) float32."""
+        self.spectrum = self._transform(image)
+
+    def _transform(self, image: np.ndarray) -> np.ndarray:
+        """Return the spectrum of the gradients of a picture, of nearly unit length, as complex numbers."""
+        slopes = np.zeros((*self._size, 2), np.float32)
+        edges = slopes[: self.shape[0], : self.shape[1]]
+        gx, gy = (cv2.Sobel(image, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+        length = cv2.magnitude(gx, gy)
+        length += cv2.mean(length)[0] + _FLAT
+        edges[..., 0], edges[..., 1] = gx / length, gy / length
+        return cv2.dft(slopes)
+
+    def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float] | None:
+        """Return the translation from the reference to a picture, (h, w) float32, and the width of its peak."""
+        # None if none up to `farthest` is clearly more alike than rest and all others
+        product = cv2.mulSpectrums(self._transform(image), self.spectrum, 0, conjB=True)
+        likeness = cv2.idft(product, flags=cv2.DFT_REAL_OUTPUT)
+        reach = [min(farthest, (n - 1) // 2) for n in self._size]
+        likeness = likeness[np.ix_(*(np.arange(-n, n + 1) for n in reach))]
+        _, best, _, (x, y) = cv2.minMaxLoc(likeness)
+        (dx, across), (dy, along) = _vertex(likeness[y], x), _vertex(likeness[:, x], y)
+        at_rest = likeness[reach[0], reach[1]]
+        likeness[max(y - _PEAK, 0) : y + _PEAK + 1, max(x - _PEAK, 0) : x + _PEAK + 1] = 0
+        if max(at_rest / _GAIN, _STANDS_OUT * likeness.max()) >= best:
+            return None
+        return x + dx - reach[1], y + dy - reach[0], math.sqrt(2 * best / (across + along))
+
+
+def _vertex(values: np.ndarray, at: int) -> tuple[float, float]:
+    """Return how far from a maximum the parabola through it and its neighbours has its vertex, and its curvature."""
+    if not 0 < at < len(values) - 1:
+        return 0.0, 1e-9
+    left, middle, right = values[at - 1 : at + 2].tolist()
+    curvature = max(2 * middle - left - right, 1e-9)
+    return 0.5 * (right - left) / curvature, curvature
 
 
 class Registration:
@@ -178,7 +207,8 @@ class Registration:
 
     def __init__(self) -> None:
         self._shape: tuple[int, int, int] | None = None
-        self._usual = _FITS
+        self._rests = self._wait = 0  # searches in a row without movement, and frames until the next one
+        self._usual = 0.0
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
         """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
@@ -187,87 +217,102 @@ class Registration:
         if image.shape != self._shape:
             self._begin(image.shape)
             part = None
-        parts = self._parts if part is None else self._parts[part : part + 1]
-        levels = [image, *self._pyramid.shrink(image)] if any(i for i, *_ in parts) else [image]
-        for i, *rows in parts:
-            self._scales[i].take(levels[i], scale, *rows)
-        return part is None or part + 1 >= len(self._parts)
+        if part is None or part == self._parts:
+            level = self._reduced(image)
+            self._coarse.take(level, scale)
+            self._correlation.set_reference(level[..., 0] * np.float32(scale))
+        if part is None:
+            self._fine.take(image, scale)
+        elif part < self._parts:
+            self._fine.take(image, scale, part, 1)
+        return part is None or part == self._parts
 
     def _begin(self, shape: tuple[int, int, int]) -> None:
         self._shape = shape
-        self._pyramid = _Pyramid(shape)
-        self._scales = [_Scale(level) for level in (shape, *self._pyramid.shapes)]
-        self._fine, *self._coarse = self._scales
-        self._parts: list[tuple[int, int, int]] = []  # scale, first row of cells, number of rows: about equally much
-        for i, level in enumerate(self._scales):
-            count = max(self._fine.row_size // level.row_size, 1)
-            self._parts += [(i, first, count) for first in range(0, level.rows, count)]
+        h, w, _ = shape
+        self._factor = max(1, round(min(h, w) / _COARSE))
+        coarse = h // self._factor, w // self._factor
+        self._fine, self._coarse, self._correlation = _Scale(shape), _Scale((*coarse, 1)), _Correlation(coarse)
+        self._parts = self._fine.rows  # rows of cells, one per frame; the coarse scale comes after them
+
+    def _reduced(self, image: np.ndarray) -> np.ndarray:
+        """Return the grey means over squares of pixels, (h_c, w_c, 1), of the type of a picture, (h, w, c)."""
+        h, w = self._correlation.shape
+        if self._factor > 1:
+            seen = image[: h * self._factor, : w * self._factor]
+            image = cv2.resize(seen, (w, h), interpolation=cv2.INTER_AREA).reshape(h, w, -1)
+        return _grey(image)[..., np.newaxis]
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; nothing before the first reference."""
         if self._shape is None:
             return {}
-        coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
-        return {"usual": np.array([float(self._usual)]), "fine": self._fine.state(), **coarse}
+        spectrum = self._correlation.spectrum.copy()
+        numbers = np.array([float(self._rests), float(self._wait), float(self._usual)])
+        scales = {"fine": self._fine.state(), "coarse": self._coarse.state()}
+        return {"numbers": numbers, "spectrum": spectrum, **scales}
 
     def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
         """Restore a state on pictures of a shape; ParameterError if the arrays do not fit."""
         if not state:
             return
         self._begin(shape)
-        self._usual = numbers_of(state, "usual", 1)[0]
+        rests, wait, self._usual = numbers_of(state, "numbers", 3)
+        self._rests, self._wait = int(rests), int(wait)
         self._fine.set_state(part_of(state, "fine"))
-        for i, scale in enumerate(self._coarse):
-            scale.set_state(part_of(state, f"coarse{i}"))
+        self._coarse.set_state(part_of(state, "coarse"))
+        spectrum = self._correlation.spectrum
+        self._correlation.spectrum = array_of(state, "spectrum", spectrum.shape, "float32")
 
     def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
         """Return the movement from the reference to a frame, (h, w, c), or None if the frame fits best unmoved."""
         if self._shape is None or self._fine.count < _FEWEST:
             return None
-        at_rest = _AT_REST.copy()
-        cost_at_rest, step = self._fine.step(image, scale, _SOFTEST, at_rest, few=True)
-        self._usual = max(_FITS, _FORGETS * self._usual)
-        if step < _STILL and cost_at_rest < self._usual:
+        first = _AT_REST.copy()
+        cost, step = self._fine.step(image, scale, _SOFTEST, first, few=True)
+        if cost < _FITS and step < _STILL:
             return None
-        return self._searched(image, scale, at_rest, cost_at_rest, step)
+        if self._wait and cost < self._usual:
+            self._wait -= 1
+            return None
+        movement = self._searched(image, scale, first if cost < _FITS and step < _NEAR else None)
+        self._rests = 0 if movement else min(self._rests + 1, _MOST_RESTS)
+        self._wait, self._usual = max(self._rests - _SURE, 0), _LIKEWISE * cost
+        return movement
 
-    def _searched(
-        self, image: np.ndarray, scale: float, at_rest: np.ndarray, cost_at_rest: float, step: float
-    ) -> Movement | None:
-        """Search the movement after a step from rest, given its cost and length; None if there is none."""
+    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None) -> Movement | None:
+        """Search the movement, from `near`, (5,), on if the first step was short; None if there is none."""
+        if near is not None:
+            cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
+            if cost < _FITS:
+                return self._checked(image, scale, near, cost)
+        level = self._reduced(image)
+        found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
+        shift = self._correlation.find(level[..., 0] * np.float32(scale), farthest)
+        if shift is not None:
+            found[:2] = shift[:2]
+        self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
+        found[:2] *= self._factor
+        cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
+        if shift is None:
+            return self._checked(image, scale, found, cost)
+        dx, dy, width = (self._factor * length for length in shift)  # among objects the steps go astray
+        is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width and found[3] > _FAINTEST
+        return self._movement(found if cost < _FITS or is_near else np.array([dx, dy, 0.0]))
+
+    def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float) -> Movement | None:
+        """Return a small movement, (5,), None if its cost is not lower than that of rest in the same light."""
+        at_rest = np.concatenate([np.zeros(3), found[3:]])
+        still, _ = self._fine.step(image, scale, _SOFTEST / 3, at_rest)
+        return None if found[3] < _FAINTEST or cost > _GAIN * still else self._movement(found)
+
+    def _movement(self, found: np.ndarray) -> Movement | None:
+        """Return a movement, (5,), None if it is too small or too large."""
         assert self._shape is not None
-        found, cost = at_rest, 1.0
-        near = cost_at_rest < _FITS and step < _NEAR
-        if near:
-            cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
-        if not near or cost > _FITS:  # one step from rest is unreliable at low contrast
-            other = self._coarsely(image, scale)
-            other_cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], other)
-            if other_cost < cost:
-                found, cost = other, other_cost
         dx, dy, angle = found[:3].tolist()
         turn = abs(angle) * math.hypot(*self._shape[:2]) / 2
         movement = Movement(dx, dy, angle if turn >= _UPRIGHT else 0.0)
-        at_rest = np.concatenate([np.zeros(3), found[3:]])  # in the same light
-        still, _ = self._fine.step(image, scale, _SOFTEST / 3, at_rest)
-        far = movement.reach(self._shape)
-        if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape[:2]):
-            if step < _STILL:
-                self._usual = max(_FITS, _LIKEWISE * cost_at_rest)
-            return None
-        return movement
-
-    def _coarsely(self, image: np.ndarray, scale: float) -> np.ndarray:
-        """Return the movement, (5,), found on the coarse scales, from the coarsest on."""
-        found = _AT_REST.copy()
-        factors = np.cumprod(self._pyramid.factors).tolist()
-        levels = self._pyramid.shrink(image)
-        for factor, level, coarse in [*zip(factors, levels, self._coarse, strict=True)][::-1]:
-            if coarse.count >= _FEWEST:
-                found[:2] /= factor
-                coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
-                found[:2] *= factor
-        return found
+        return movement if _STILL <= movement.reach(self._shape) <= _FARTHEST * min(self._shape[:2]) else None
 
 
 def _grey(image: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ def test_commands(cli, place, words, message):
         ("--roi a=0,0,5,5 --roi a=0,0,6,6", "--roi: regions must have different names, got 'a' twice"),
         ("--model other.npz --start-frames 9", "other.npz is not a bgsub model, or it is damaged"),
         ("--model gone.npz", "there is no model file gone.npz"),
-        ("--model old.npz", "old.npz is not a bgsub model of version 13: another version of bgsub wrote it"),
+        ("--model old.npz", "old.npz is not a bgsub model of version 14: another version of bgsub wrote it"),
         ("--model frames", "the model frames is not a regular file"),
         ("--save-model gone/m.npz", "--save-model takes a file in a folder that exists, got 'gone/m.npz'"),
     ],

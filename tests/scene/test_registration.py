@@ -6,9 +6,10 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
-from bgsub.scene.registration import Movement, Registration, _Pyramid, _Scale
+from bgsub.scene.registration import Movement, Registration, _Correlation, _Scale
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 
 F = np.float32
@@ -74,15 +75,28 @@ def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(d
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize(("h", "w", "c"), [(41, 60, 3), (130, 177, 1)])
-def test_pyramid_equals_its_twin(dtype, h, w, c):
+@pytest.mark.parametrize(("h", "w", "c"), [(41, 60, 3), (170, 191, 3), (330, 300, 1)])
+def test_coarse_pictures_are_means_over_squares(dtype, h, w, c):
     image, scale = planted(h, w, c, 0, dtype)
-    pyramid = _Pyramid((h, w, c))
-    levels, expected = pyramid.shrink(image), image.astype(float)
-    assert [level.shape for level in levels] == pyramid.shapes
-    for factor, level in zip(pyramid.factors, levels, strict=True):
-        expected = reference.shrunken(expected, factor, 1)[..., None]
-        np.testing.assert_allclose(scale * level, scale * expected, atol=1e-5 if dtype == "float32" else 2 * scale)
+    registration = Registration()
+    registration.set_reference(image, scale)
+    level, factor = registration._reduced(image), max(1, round(min(h, w) / 100))
+    expected = reference.shrunken(image.astype(float), factor, 1)[..., None]
+    np.testing.assert_allclose(scale * level, scale * expected, atol=1e-5 if dtype == "float32" else 2 * scale)
+
+
+@given(h=st.integers(9, 20), w=st.integers(9, 20), seed=st.integers(0, 99))
+@sizes
+def test_correlation_equals_its_twin(h, w, seed):
+    one, other = (planted(h, w, 1, seed + i, "float32")[0][..., 0] for i in range(2))
+    image = np.roll(one, (1, -2), (0, 1)) + F(0.3) * other
+    correlation = _Correlation((h, w))
+    correlation.set_reference(one)
+    found = correlation.find(image, 3)
+    expected = reference.correlated(one, image, 3, cv2.getOptimalDFTSize(h), cv2.getOptimalDFTSize(w))
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
 
 
 def equations(rng, n, c, h=20, w=26):
@@ -264,7 +278,7 @@ def test_a_reference_in_parts_equals_one_at_once(c):
         count += 1
     assert count > 10
     for name, arrays in whole.state().items():
-        if name != "usual":
+        if name in ("fine", "coarse"):
             np.testing.assert_allclose(parts.state()[name]["strength"], arrays["strength"], rtol=1e-5)
 
 
