@@ -179,7 +179,7 @@ class _Correlation:
         """Return the translation from the reference to a picture, (h, w) float32, and the width of its peak."""
         # None if none up to `farthest` is clearly more alike than rest and all others
         product = cv2.mulSpectrums(self._transform(image), self.spectrum, 0, conjB=True)
-        likeness = cv2.idft(product, flags=cv2.DFT_REAL_OUTPUT)
+        likeness = cv2.idft(product)[..., 0]  # the real part
         reach = [min(farthest, (n - 1) // 2) for n in self._size]
         likeness = likeness[np.ix_(*(np.arange(-n, n + 1) for n in reach))]
         _, best, _, (x, y) = cv2.minMaxLoc(likeness)
