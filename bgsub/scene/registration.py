@@ -154,7 +154,7 @@ class _Scale:
 
 
 class _Correlation:
-    """Translation of whole pictures by the directions of their edges, where gradients fail: far away or among objects."""
+    """Translation of whole pictures by the directions of their edges, also far away and among objects."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
