@@ -170,7 +170,7 @@ class _Correlation:
         slopes = np.zeros((*self._size, 2), np.float32)
         edges = slopes[: self.shape[0], : self.shape[1]]
         gx, gy = (cv2.Sobel(image, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
-        length = cv2.magnitude(gx, gy)
+        length = np.sqrt(gx * gx + gy * gy)  # cv2.magnitude rounds by where its arrays lie in memory
         length += cv2.mean(length)[0] + _FLAT
         edges[..., 0], edges[..., 1] = gx / length, gy / length
         return cv2.dft(slopes)
