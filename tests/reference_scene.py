@@ -86,7 +86,7 @@ def sobel(image):
 
 
 def correlated(reference, image, reach, rows, columns):
-    """Return the translation of largest likeness of the edges and the width of its peak; None if it is not clear.
+    """Return the translation of largest likeness of the edges and the width of its peak, 0 at rest, and its clarity.
 
     A sum over pixels for each translation, on a torus of `rows` and `columns`; see `bgsub.scene.registration`.
     """
@@ -110,14 +110,15 @@ def correlated(reference, image, reach, rows, columns):
     y, x = np.unravel_index(likeness.argmax(), likeness.shape)
     best, others = likeness[y, x], likeness.copy()
     others[max(y - 3, 0) : y + 4, max(x - 3, 0) : x + 4] = 0
-    if likeness[up, across] >= 0.9 * best or 1.5 * others.max() >= best:
-        return None
+    stands_out = best > 1.5 * others.max()
+    if likeness[up, across] >= 0.9 * best:
+        return 0, 0, 0, stands_out
     shift, curvatures = [x - across, y - up], []
     for axis, (line, at) in enumerate([(likeness[y], x), (likeness[:, x], y)]):
         inside = 0 < at < line.size - 1
         curvatures.append(2 * line[at] - line[at - 1] - line[at + 1] if inside else 1e-9)
         shift[axis] += (line[at + 1] - line[at - 1]) / 2 / curvatures[-1] if inside else 0
-    return *shift, np.sqrt(2 * best / sum(curvatures))
+    return *shift, np.sqrt(2 * best / sum(curvatures)), stands_out
 
 
 def shrunken(image, factor, stride):

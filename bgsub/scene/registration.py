@@ -175,9 +175,9 @@ class _Correlation:
         edges[..., 0], edges[..., 1] = gx / length, gy / length
         return cv2.dft(slopes)
 
-    def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float] | None:
+    def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float, bool]:
         """Return the translation from the reference to a picture, (h, w) float32, and the width of its peak."""
-        # None if none up to `farthest` is clearly more alike than rest and all others
+        # translation and width are 0 if rest is nearly as alike; last, whether no other up to `farthest` is
         product = cv2.mulSpectrums(self._transform(image), self.spectrum, 0, conjB=True)
         likeness = cv2.idft(product)[..., 0]  # the real part
         reach = [min(farthest, (n - 1) // 2) for n in self._size]
@@ -186,9 +186,10 @@ class _Correlation:
         (dx, across), (dy, along) = _vertex(likeness[y], x), _vertex(likeness[:, x], y)
         at_rest = likeness[reach[0], reach[1]]
         likeness[max(y - _PEAK, 0) : y + _PEAK + 1, max(x - _PEAK, 0) : x + _PEAK + 1] = 0
-        if max(at_rest / _GAIN, _STANDS_OUT * likeness.max()) >= best:
-            return None
-        return x + dx - reach[1], y + dy - reach[0], math.sqrt(2 * best / (across + along))
+        stands_out = bool(best > _STANDS_OUT * likeness.max())
+        if at_rest >= _GAIN * best:
+            return 0.0, 0.0, 0.0, stands_out
+        return x + dx - reach[1], y + dy - reach[0], math.sqrt(2 * best / (across + along)), stands_out
 
 
 def _vertex(values: np.ndarray, at: int) -> tuple[float, float]:
@@ -288,17 +289,17 @@ class Registration:
                 return self._checked(image, scale, near, cost)
         level = self._reduced(image)
         found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
-        shift = self._correlation.find(level[..., 0] * np.float32(scale), farthest)
-        if shift is not None:
-            found[:2] = shift[:2]
+        *shift, stands_out = self._correlation.find(level[..., 0] * np.float32(scale), farthest)
+        found[:2] = shift[:2]
         self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
         found[:2] *= self._factor
         cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
-        if shift is None:
-            return self._checked(image, scale, found, cost)
         dx, dy, width = (self._factor * length for length in shift)  # among objects the steps go astray
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width and found[3] > _FAINTEST
-        return self._movement(found if cost < _FITS or is_near else np.array([dx, dy, 0.0]))
+        agree = cost < _FITS or is_near
+        if width and stands_out:
+            return self._movement(found if agree else np.array([dx, dy, 0.0]))
+        return self._checked(image, scale, found, cost) if agree or not width else None
 
     def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float) -> Movement | None:
         """Return a small movement, (5,), None if its cost is not lower than that of rest in the same light."""
