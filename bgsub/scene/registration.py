@@ -32,7 +32,7 @@ _PEAK = 3  # pixels on each side of the most alike translation that belong to it
 _STANDS_OUT = 1.5  # least ratio of its likeness to that of others
 _TRUST = 0.25  # of the width of the peak: what the steps may add to it among objects
 _SURE = 3  # searches without movement in a row before frames are left out
-_MOST_RESTS = 12
+_MOST_RESTS = 12  # that many and more count alike: nine frames are left out
 _LIKEWISE = 1.2  # factor of the cost of such a search from which on none is left out
 _ITERATIONS = (20, 12)  # coarse, fine
 _STILL = 0.4  # pixels: smaller movements are ignored
@@ -78,7 +78,6 @@ class _Scale:
         self._shape = shape
         self._side = max(math.ceil(max(h, w) / _CELLS), 4)
         self.rows, cells = h // self._side, w // self._side
-        self.row_size = self._side * w
         self._strength = np.zeros((self.rows, cells, _PER_CELL), np.float32)
         self._points = np.zeros((7, *self._strength.shape), np.float32)
         self._solver = np.empty((5, 5)), np.empty(5)
@@ -100,11 +99,11 @@ class _Scale:
                 raise ParameterError("saved registration points are outside of the frame or on its border")
             self._select()
 
-    def take(self, image: np.ndarray, scale: float, first: int = 0, count: int | None = None) -> None:
-        """Choose and read the points of `count` rows of cells from `first` on; all if None."""
+    def take(self, image: np.ndarray, scale: float, only: int | None = None) -> None:
+        """Choose and read the points of one row of cells, or of all."""
         h, w, _ = self._shape
         side, cells = self._side, self._strength.shape[1]
-        last = self.rows if count is None else min(first + count, self.rows)
+        first, last = (0, self.rows) if only is None else (only, only + 1)
         if not (last > first and cells):
             return
         top = max(first * side - 1, 0)
@@ -162,7 +161,7 @@ class _Correlation:
         self.spectrum = np.zeros((*self._size, 2), np.float32)  # of the reference
 
     def set_reference(self, image: np.ndarray) -> None:
-        """Set the reference, (h, w) float32."""
+        """Set the reference, (h, w, 1)."""
         self.spectrum = self._transform(image)
 
     def _transform(self, image: np.ndarray) -> np.ndarray:
@@ -176,7 +175,7 @@ class _Correlation:
         return cv2.dft(slopes)
 
     def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float, bool]:
-        """Return the translation from the reference to a picture, (h, w) float32, and the width of its peak."""
+        """Return the translation from the reference to a picture, (h, w, 1), and the width of its peak."""
         # translation and width are 0 if rest is nearly as alike; last, whether no other up to `farthest` is
         product = cv2.mulSpectrums(self._transform(image), self.spectrum, 0, conjB=True)
         likeness = cv2.idft(product)[..., 0]  # the real part
@@ -218,15 +217,14 @@ class Registration:
         if image.shape != self._shape:
             self._begin(image.shape)
             part = None
-        if part is None or part == self._parts:
+        is_last = part is None or part >= self._fine.rows  # one row of cells per frame, then the coarse scale
+        if is_last:
             level = self._reduced(image)
             self._coarse.take(level, scale)
-            self._correlation.set_reference(level[..., 0] * np.float32(scale))
-        if part is None:
-            self._fine.take(image, scale)
-        elif part < self._parts:
-            self._fine.take(image, scale, part, 1)
-        return part is None or part == self._parts
+            self._correlation.set_reference(level)
+        if part is None or not is_last:
+            self._fine.take(image, scale, part)
+        return is_last
 
     def _begin(self, shape: tuple[int, int, int]) -> None:
         self._shape = shape
@@ -234,7 +232,6 @@ class Registration:
         self._factor = max(1, round(min(h, w) / _COARSE))
         coarse = h // self._factor, w // self._factor
         self._fine, self._coarse, self._correlation = _Scale(shape), _Scale((*coarse, 1)), _Correlation(coarse)
-        self._parts = self._fine.rows  # rows of cells, one per frame; the coarse scale comes after them
 
     def _reduced(self, image: np.ndarray) -> np.ndarray:
         """Return the grey means over squares of pixels, (h_c, w_c, 1), of the type of a picture, (h, w, c)."""
@@ -248,10 +245,12 @@ class Registration:
         """Return what the next frame depends on, copied; nothing before the first reference."""
         if self._shape is None:
             return {}
-        spectrum = self._correlation.spectrum.copy()
-        numbers = np.array([float(self._rests), float(self._wait), float(self._usual)])
-        scales = {"fine": self._fine.state(), "coarse": self._coarse.state()}
-        return {"numbers": numbers, "spectrum": spectrum, **scales}
+        return {
+            "numbers": np.array([self._rests, self._wait, self._usual], np.float64),
+            "spectrum": self._correlation.spectrum.copy(),
+            "fine": self._fine.state(),
+            "coarse": self._coarse.state(),
+        }
 
     def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
         """Restore a state on pictures of a shape; ParameterError if the arrays do not fit."""
@@ -285,13 +284,14 @@ class Registration:
         """Search the movement, from `near`, (5,), on if the first step was short; None if there is none."""
         if near is not None:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
-            if cost < _FITS:
+            if cost < _FITS:  # one step from rest is unreliable at low contrast
                 return self._checked(image, scale, near, cost)
         level = self._reduced(image)
         found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
-        *shift, stands_out = self._correlation.find(level[..., 0] * np.float32(scale), farthest)
+        *shift, stands_out = self._correlation.find(level, farthest)
         found[:2] = shift[:2]
-        self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
+        if self._coarse.count >= _FEWEST:
+            self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
         found[:2] *= self._factor
         cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
         dx, dy, width = (self._factor * length for length in shift)  # among objects the steps go astray

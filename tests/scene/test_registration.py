@@ -88,11 +88,11 @@ def test_coarse_pictures_are_means_over_squares(dtype, h, w, c):
 @given(h=st.integers(9, 20), w=st.integers(9, 20), seed=st.integers(0, 99))
 @sizes
 def test_correlation_equals_its_twin(h, w, seed):
-    one, other = (planted(h, w, 1, seed + i, "float32")[0][..., 0] for i in range(2))
+    one, other = (planted(h, w, 1, seed + i, "float32")[0] for i in range(2))
     image = (np.roll(one, (1, -2), (0, 1)) if seed % 3 else one) + F(0.3) * other
     correlation = _Correlation((h, w))
     correlation.set_reference(one)
-    expected = reference.correlated(one, image, 3, cv2.getOptimalDFTSize(h), cv2.getOptimalDFTSize(w))
+    expected = reference.correlated(one[..., 0], image[..., 0], 3, cv2.getOptimalDFTSize(h), cv2.getOptimalDFTSize(w))
     np.testing.assert_allclose(correlation.find(image, 3), expected, rtol=1e-2, atol=1e-2)
 
 
@@ -284,6 +284,18 @@ def test_a_reference_in_parts_equals_one_at_once(c):
     for name, arrays in whole.state().items():
         if name in ("fine", "coarse"):
             np.testing.assert_allclose(parts.state()[name]["strength"], arrays["strength"], rtol=1e-5)
+
+
+def test_texture_that_the_coarse_scale_does_not_show():
+    stripes = np.broadcast_to(np.arange(400) % 3 == 1, (280, 400))  # constant in the means over squares of 3 pixels
+    wide = np.random.default_rng(0).random((280, 4480))  # one row of cells, none on the coarse scale
+    for still in (image[..., np.newaxis].astype(F, order="C") for image in (stripes, wide)):
+        registration = Registration()
+        registration.set_reference(still)
+        assert registration.estimate(still) is None
+        assert registration.estimate(np.full_like(still, 0.5)) is None
+        registration.estimate(np.roll(still, 1, axis=1))
+        assert registration._fine.count > 100 > registration._coarse.count == 0
 
 
 def test_new_reference_is_used_at_once():
