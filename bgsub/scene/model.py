@@ -144,7 +144,8 @@ class SceneModel:
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
         black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
         exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
-        is_coloured = all(has_colour(some, 1 / self._scale) for some in (sites, newest))  # not if a camera turns grey
+        full = exposure / self._scale
+        is_coloured = all(has_colour(some, full) for some in (sites, newest))  # not if a camera turns grey
         self._set_scene(SceneLook(exposure, is_coloured, black))
 
     def _set_scene(self, look: SceneLook) -> None:
@@ -225,7 +226,8 @@ class SceneModel:
         if self.engine.before is not None:
             bases.append(self._unit(self.engine.before))
         newest = bases[-1]
-        if self.segmenter.scene.is_coloured and not has_colour(self.illumination.sites(pixels), 1 / self._scale):
+        scene = self.segmenter.scene
+        if scene.is_coloured and not has_colour(self.illumination.sites(pixels), scene.exposure / self._scale):
             grey = bases[0].reshape(-1, self.frames.channels).mean(axis=1)  # the camera has switched to infrared
             bases.append(np.repeat(grey, self.frames.channels))
         min_explained = 1 - _LEAVES * (1 - before)
