@@ -15,12 +15,13 @@ from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
 _TINY = np.float32(1e-4)
-# Smallest and largest factor; joint distance from the background times the factor, RMS error of the texture, if bright.
-_COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
-_GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
+_DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factors of shadows
+_ERROR = np.float32(0.02)  # joint distance from the background times the factor, if bright
+_TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # the same of 3x3 brightnesses, RMS
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
-_SIDE = 11  # pixels, side of the vote
-_OUTVOTED = np.float32(0.6)  # share of object nearby above which a shaded pixel is object, and the reverse
+_SIDE = 11  # pixels, side of the square that decides
+_ALIKE_WEIGHT, _WEIGHT = np.int8(4), np.int8(1)  # of pixels whose uneven background is seen in grey, and of others
+_MARGIN = np.float32(0.2)  # sum of weights beyond the middle, per pixel of foreground, that changes a pixel
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
 _BLACK = np.float32(0.01)  # share of full scale added to a background that may be black
 _EVERY = 4  # rows per row of the outline
@@ -39,10 +40,10 @@ STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  
 
 
 @kernel
-def find_shadows(x, l, limits, tint, mask, filled, dark, other, shaded, columns, counts):  # type: ignore[no-untyped-def]
-    """Find the shadows in the foreground, `dark`, see `classify` and `follow_majority`."""
-    if classify(x, l, limits, tint, mask, filled, dark, other, shaded) > 0:
-        follow_majority(mask, other, dark, shaded, columns, counts)
+def find_shadows(x, l, limits, tint, mask, filled, dark, weight, shaded, columns, sums):  # type: ignore[no-untyped-def]
+    """Find the shadows in the foreground, `dark`, see `classify` and `decide`."""
+    if classify(x, l, limits, tint, mask, filled, dark, weight, shaded) > 0:
+        decide(mask, weight, dark, shaded, _ZERO if limits.is_coloured else _MARGIN, columns, sums)
 
 
 @kernel
@@ -155,26 +156,34 @@ def vote(x, l, mask, pixel, w, channels, levels, votes):  # type: ignore[no-unty
         xl += (np.float32(x[first + c]) - black) * q
         ll += q * q
         least = min(least, q)
-    if least < blackest or not _COLOURED[0] * ll < xl < _NEARLY_LIT * ll:
+    if least < blackest or not _DARKEST * ll < xl < _NEARLY_LIT * ll:
         return False
-    inside, sx, sl, sxl, sll, sxx = sums_around(x, l, mask, pixel, w, channels, black)
-    sxl, sll, sxx = sxl - sx * sl / 9, sll - sl * sl / 9, sxx - sx * sx / 9
-    if not inside or sll < uneven:
+    sums = sums_around(x, l, mask, pixel, w, channels, black)
+    inside, _, sl, _, sll, _ = sums
+    if not inside or sll - sl * sl / 9 < uneven:
         return False
-    g, middle, bins = xl / ll, ratio(x, l, first + np.uint64(1), black), votes.shape[1]
-    unit = np.float32(_BIN) * g * (1 - g)
-    row = bins // 2 + np.int64(np.rint((ratio(x, l, first, black) - middle) / unit))
-    column = bins // 2 + np.int64(np.rint((ratio(x, l, first + np.uint64(2), black) - middle) / unit))
-    if 0 <= row < bins and 0 <= column < bins:
-        votes[0, row, column] += (sxl > 0) & (sxl * sxl > _ALIKE * sxx * sll)
-        votes[1, row, column] += 1
+    g, bins, row = xl / ll, votes.shape[1], w * channels
+    unit, middle = np.float32(_BIN) * g * (1 - g), ratio(x, l, first + np.uint64(1), row, channels, black)
+    i = bins // 2 + np.int64(np.rint((ratio(x, l, first, row, channels, black) - middle) / unit))
+    j = bins // 2 + np.int64(np.rint((ratio(x, l, first + np.uint64(2), row, channels, black) - middle) / unit))
+    if 0 <= i < bins and 0 <= j < bins:
+        votes[0, i, j] += is_alike(sums, uneven)
+        votes[1, i, j] += 1
     return True
 
 
 @part
-def ratio(x, l, i, black):  # type: ignore[no-untyped-def]
-    """Return a value of the frame relative to its background."""
-    return (np.float32(x[i]) - black) / (np.float32(l[i]) - black)
+def ratio(x, l, value, row, channels, black):  # type: ignore[no-untyped-def]
+    """Return the sum of a channel in the 3x3 pixels around one relative to that of the background."""
+    p = q = np.float32(-9) * black
+    k = value - row - channels
+    for _ in range(3):
+        for _ in range(3):
+            p += np.float32(x[k])
+            q += np.float32(l[k])
+            k += channels
+        k += row - np.uint64(3) * channels
+    return p / q
 
 
 @part
@@ -207,61 +216,74 @@ def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyp
 
 
 @part
-def classify(x, l, limits, tint, mask, filled, dark, other, shaded):  # type: ignore[no-untyped-def]
-    """Classify the foreground as shaded background or not; return the number of shaded pixels.  O(c q).
+def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: ignore[no-untyped-def]
+    """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
 
-    `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8. A pixel of other texture is in `other`, even if it is
-    shaded. `shaded`, of `dark` and `other`, is replaced.
+    `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. Without colours, an
+    uneven background that is seen again says most, an even one nothing. `shaded`, of `dark` and `weight`, is replaced.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
-    darkest, faintest, colour, texture = _COLOURED if limits.is_coloured else _GREY
-    colour *= limits.exposure
-    texture *= limits.exposure
-    lightest, error = 1 + _WEAK if limits.is_coloured else faintest, limits.threshold / scale
+    colour, texture = limits.exposure * _ERROR, limits.exposure * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
+    lightest, error = 1 + _WEAK if limits.is_coloured else _FAINTEST, limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
-    flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
+    flat, flat_dark, flat_weight = mask.reshape(-1), dark.reshape(-1), weight.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
     limit = texture * texture * 9 * channels * channels / (scale * scale)
+    uneven, even = 9 * (channels * _UNEVEN / scale) ** 2, _WEIGHT if limits.is_coloured else np.int8(0)
+    weak = lightest, error * error, error * error / (_WEAK * _WEAK)
+    ranges = limits.black, tiny, square, *weak, tint
     count = 0
     for q in range(filled.size):
         a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
         if shaded[q] != 0:
             flat_dark[a : a + n] = 0
-            flat_other[a : a + n] = 0
+            flat_weight[a : a + n] = 0
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        weak = lightest, error * error, error * error / (_WEAK * _WEAK)
-        ranges = limits.black, tiny, darkest, faintest, square, *weak, tint
         if n == CHUNK:  # a constant number of pixels: faster code
-            found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_other)
+            found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_weight)
         else:
-            found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_other)
+            found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
         count += found
-        if found > 0:
-            for p in range(a, a + n):
-                if flat_dark[p] != 0 and 0 < p // w < h - 1 and 0 < p % w < w - 1:
-                    pixel, row = np.uint64(p), np.uint64(w)  # unsigned indices need no test for negative ones
-                    inside, _, _, xl, ll, xx = sums_around(
-                        colours, others, flat, pixel, row, np.uint64(channels), limits.black
-                    )
-                    ll += tiny
-                    flat_other[p] = inside and (xx - limit) * ll > xl * xl
+        for p in range(a, a + n if found > 0 else a):
+            if flat_dark[p] == 0:
+                continue
+            if not (0 < p // w < h - 1 and 0 < p % w < w - 1):
+                flat_weight[p] = even
+                continue
+            pixel, row = np.uint64(p), np.uint64(w)  # unsigned indices need no test for negative ones
+            sums = sums_around(colours, others, flat, pixel, row, np.uint64(channels), limits.black)
+            inside, _, _, xl, ll, xx = sums
+            if not inside:
+                continue
+            if not limits.is_coloured and is_alike(sums, uneven):
+                flat_weight[p] = _ALIKE_WEIGHT
+            else:
+                flat_weight[p] = -_WEIGHT if (xx - limit) * (ll + tiny) > xl * xl else even
     return count
 
 
 @part
-def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-untyped-def]
-    """Write which of n pixels from `a` on are shaded, and which other foreground; return the number of the former.
+def is_alike(sums, uneven):  # type: ignore[no-untyped-def]
+    """Return whether 3x3 brightnesses vary alike, given `sums_around` them; `uneven` is the least variation of l."""
+    _, sx, sl, xl, ll, xx = sums
+    xl, ll, xx = xl - sx * sl / 9, ll - sl * sl / 9, xx - sx * sx / 9
+    return (ll >= uneven) & (xl > 0) & (xl * xl > _ALIKE * xx * ll)
+
+
+@part
+def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-untyped-def]
+    """Write which of n pixels from `a` on are shaded, and weights of 1 and -1; return the number of the former.
 
     A shaded pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is left of the light
-    has another colour, as that of the sky: up to an error `square`, if the factor g is between `darkest` and
-    `faintest`. Weak shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the
-    larger the error may be, up to `weak`; the limit is an ellipse with the axes change and error.
+    has another colour, as that of the sky: up to an error `square`, if g may be that of a shadow. Weak shadows,
+    reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
+    to `weak`; the limit is an ellipse with the axes change and error.
     """
-    black, tiny, darkest, faintest, square, lightest, weak, steep, tint = ranges
+    black, tiny, square, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
-    flags, dark, other = mask[a:], dark[a:], other[a:]
+    flags, dark, weight = mask[a:], dark[a:], weight[a:]
     for i in range(n):
         xl, ll = _ZERO, tiny
         for c in range(channels):
@@ -277,10 +299,10 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
             pb += p * b
             bb += b * b
         error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
-        is_dark = (g > darkest) & (g < faintest) & (error < square)
+        is_dark = (g > _DARKEST) & (g < _FAINTEST) & (error < square)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)
-        other[i] = (flags[i] != 0) & (not (is_dark | is_weak))
+        weight[i] = (_WEIGHT if dark[i] != 0 else -_WEIGHT) if flags[i] != 0 else np.int8(0)
     count = 0
     for i in range(n):
         count += np.int64(dark[i])
@@ -288,13 +310,14 @@ def shade(x, l, mask, a, n, channels, ranges, dark, other):  # type: ignore[no-u
 
 
 @part
-def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore[no-untyped-def]
-    """Change the foreground in `dark` where most in the square around a pixel is otherwise; `filled` holds for all.
+def decide(mask, weight, dark, filled, middle, columns, sums):  # type: ignore[no-untyped-def]
+    """Change the foreground in `dark` where the weights in the square around it, in sum, are clearly against it.
 
-    `columns` (2, >= CHUNK + 10) and `counts` (2, >= CHUNK) are uint16.
+    `filled` holds for all; `middle`, where neither is likely, is per pixel of foreground. `columns` (2, >= CHUNK + 10)
+    and `sums` (2, >= CHUNK) are int16.
     """
     h, w = mask.shape
-    half, sources = _SIDE // 2, (other, mask)
+    half = _SIDE // 2
     for left in range(0, w, CHUNK):
         right = min(left + CHUNK, w)
         first, last = max(left - half, 0), min(right + half, w)
@@ -308,18 +331,25 @@ def follow_majority(mask, other, dark, filled, columns, counts):  # type: ignore
                 columns[:, : CHUNK + 2 * half] = 0
                 low, high = max(i - half, 0), max(i - half, 0) - 1
             least, most = max(i - half, 0), min(i + half, h - 1)
+            for row in range(high + 1, most + 1):
+                add_weights(weight[row, first:last], 1, columns[0, begin:end])
+                add_flags(mask[row, first:last], 1, columns[1, begin:end])
+            for row in range(low, least):
+                add_weights(weight[row, first:last], -1, columns[0, begin:end])
+                add_flags(mask[row, first:last], -1, columns[1, begin:end])
             for k in range(2):
-                sums = columns[k, begin:end]
-                for row in range(high + 1, most + 1):
-                    add_flags(sources[k][row, first:last], 1, sums)
-                for row in range(low, least):
-                    add_flags(sources[k][row, first:last], -1, sums)
-                sum_windows(columns[k, : right - left + 2 * half], _SIDE, counts[k, : right - left])
+                sum_windows(columns[k, : right - left + 2 * half], _SIDE, sums[k, : right - left])
             low, high = least, most
-            o, f = counts[0, : right - left], counts[1, : right - left]
             for j in range(target.size):
-                against = o[j] if target[j] != 0 else f[j] - o[j]
-                target[j] = flags[j] & ((target[j] != 0) ^ (against > _OUTVOTED * f[j]))
+                limit = (middle - _MARGIN if target[j] != 0 else middle + _MARGIN) * sums[1, j]
+                target[j] = (flags[j] != 0) & (sums[0, j] > limit)
+
+
+@part
+def add_weights(weights, sign, sums):  # type: ignore[no-untyped-def]
+    """Add `sign` times `weights`, (n,) int8, to `sums`, (n,) int16."""
+    for j in range(sums.size):
+        sums[j] += np.int16(sign) * np.int16(weights[j])
 
 
 @part
@@ -351,7 +381,7 @@ def walk_in(lanes, dy, dx, x, l, scale, black, mask, cast, darkest):  # type: ig
     # lighter than the umbra, it must be darker by more than `_FALL`
     h, w, channels = x.shape[0], x.shape[1], len(lanes)
     colours, others = x.reshape(-1), l.reshape(-1)
-    umbra, faintest, unit = _COLOURED[0], _COLOURED[1], _BLACK / scale
+    unit = _BLACK / scale
     for row in range(h):
         i = h - 1 - row if dy > 0 else row
         cast[i] = 0
@@ -366,11 +396,11 @@ def walk_in(lanes, dy, dx, x, l, scale, black, mask, cast, darkest):  # type: ig
                 continue
             level = level_across(colours, others, i, j, h, w, channels, dx, -dy, black, unit)
             if begins:
-                cast[i, j] = level < faintest
+                cast[i, j] = level < _FAINTEST
                 darkest[i, j] = level
             else:
                 before = darkest[i + dy, j + dx]
-                cast[i, j] = level <= before + _RISE if level <= umbra else level < before - _FALL
+                cast[i, j] = level <= before + _RISE if level <= _DARKEST else level < before - _FALL
                 darkest[i, j] = min(level, before)
 
 

@@ -201,7 +201,7 @@ class Segmenter:
         self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
         runs = np.empty((4, h * w + 1), np.int32)  # takes memory where there are regions
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
-        self._dark, self._other, self._cast = np.zeros((3, *shape), np.uint8)
+        self._dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
         self._seen = np.empty_like(self.outline)
         self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
@@ -293,7 +293,8 @@ class Segmenter:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
         learned = self.outline, self._seen, *self._votes, self._tint
         side = self._learn_shadows.call(x, background, limits, *mask, learns, *learned)
-        work = self._dark, self._other, self._shaded, self._columns, self._counts
+        sums = self._columns.view(np.int16), self._counts.view(np.int16)
+        work = self._dark, self._weight.view(np.int8), self._shaded, *sums
         self._shadow_kernel.call(x, background, limits, self._tint, *mask, *work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
@@ -303,8 +304,8 @@ class Segmenter:
     ) -> None:
         """Add the foreground that gets darker from a side on to the shadows."""
         inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)
-        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._other, self._darkest)
-        _segment_kernels.majority(self._other, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
+        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self._darkest)
+        _segment_kernels.majority(self._weight, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
