@@ -34,6 +34,7 @@ _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, from which a second fit is tried
 _UNKNOWN = 1e3  # larger than any low-rank part of an image
 _APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
+_FREE = 200.0  # inverse variance per entry of a low-rank part of any kind, in units of the squared scale
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
@@ -52,8 +53,9 @@ class Fit:
 class PixelSubset:
     """The basis on a random subset, `index` (s,) int64, on which the coefficients are fitted (paper, algorithm 6)."""
 
-    def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
+    def __init__(self, index: np.ndarray, m: int, k: int, surrogate: Surrogate) -> None:
         self.index, self._k, self._surrogate = index, k, surrogate
+        self._noise, self._free = surrogate.scale**2, surrogate.scale**2 * m / _FREE * np.eye(k)
         self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
         self.block = np.empty((k + 1, _kernels.BLOCK), np.float32)  # work of a step
@@ -84,15 +86,20 @@ class PixelSubset:
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
         self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
-    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, widest: float) -> Fit:
+    def fit(
+        self, values: np.ndarray, a: np.ndarray, y: np.ndarray, moment: np.ndarray, cost: Cost, widest: float
+    ) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""
+        # `moment`, (k, k), of the coefficients so far
         fit, mean, jump = self._fitted(values, a, y, cost)
         if jump > _JUMP**2 or mean > self._bad:
-            # y may be in a local minimum: try again with mu falling from `widest`, keep the better fit
+            # y may be in a local minimum: try again with mu falling from `widest`, keep the likelier fit; where objects
+            # hide the background, they are fitted best by coefficients as never before
             other = fit
             for mu in np.geomspace(first_mu(self._surrogate, widest), cost.mu, _CONTINUATION):
                 other, other_mean, _ = self._fitted(values, a, other.y, cost._replace(mu=np.float32(mu)))
-            fit = other if other_mean < mean else fit
+            rarity = [one.y @ np.linalg.solve(moment + self._free, one.y) for one in (fit, other)]
+            fit = other if other_mean < mean + self._noise * (rarity[0] - rarity[1]) / (4 * values.size) else fit
         self._low_rank = fit.low_rank
         return fit
 
@@ -149,14 +156,14 @@ class Subspace:
         self._low_rank = EVERYTHING
         self.has_unseen = False  # whether some rows of U are never observed for a while
         self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
-        self._subset = PixelSubset(index, k, surrogate)
+        self._subset = PixelSubset(index, basis.m, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
     def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
         """Fit the coefficients to a vector on the subset; arguments as in `begin`."""
-        fit = self._subset.fit(values, a, self.y, self._cost(), self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, self._C, self._cost(), self.cold_scale)
         self.y = fit.y
         return fit
 
@@ -182,7 +189,7 @@ class Subspace:
         # a pending gradient is dropped; the arrays must not change before `update`
         self._R = self._R[:0]
         cost = self._cost()
-        fit = self._subset.fit(values, a, self.y, cost, self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, self._C, cost, self.cold_scale)
         self.y = fit.y
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes)
