@@ -277,10 +277,12 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     assert not answer(image * (0.7, 1, 1.15))  # an infrared camera
     assert not answer(np.concatenate([image, np.full_like(image[..., :1], 255)], axis=2))  # an opaque picture
     assert not answer(image + np.array([0, 3, 6]))  # as lossy video makes it
-    stray, coloured = image.copy(), image.copy()
+    stray, few, coloured = image.copy(), image.copy(), image.copy()
     stray[:3, :10, 2] += 50
+    few[:8, :10, 2] += 50
     coloured[:30, :30, 2] += 50
     assert not answer(stray)
+    assert answer(few)
     assert answer(coloured)
 
 
