@@ -98,7 +98,8 @@ class PixelSubset:
             other = fit
             for mu in np.geomspace(first_mu(self._surrogate, widest), cost.mu, _CONTINUATION):
                 other, other_mean, _ = self._fitted(values, a, other.y, cost._replace(mu=np.float32(mu)))
-            rarity = [one.y @ np.linalg.solve(moment + self._free, one.y) for one in (fit, other)]
+            spread = moment + self._free + _kernels.RIDGE * np.trace(moment) * np.eye(self._k)
+            rarity = [one.y @ np.linalg.solve(spread, one.y) for one in (fit, other)]
             fit = other if other_mean < mean + self._noise * (rarity[0] - rarity[1]) / (4 * values.size) else fit
         self._low_rank = fit.low_rank
         return fit
