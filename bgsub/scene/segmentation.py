@@ -203,6 +203,8 @@ class Segmenter:
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
         self._dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
+        sums = self._columns.view(np.int16), self._counts.view(np.int16)
+        self._shadow_work = self._dark, self._weight.view(np.int8), self._shaded, *sums
         self._seen = np.empty_like(self.outline)
         self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
         self._tint = np.empty(channels, np.float32)  # of shadows
@@ -293,9 +295,7 @@ class Segmenter:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
         learned = self.outline, self._seen, *self._votes, self._tint
         side = self._learn_shadows.call(x, background, limits, *mask, learns, *learned)
-        sums = self._columns.view(np.int16), self._counts.view(np.int16)
-        work = self._dark, self._weight.view(np.int8), self._shaded, *sums
-        self._shadow_kernel.call(x, background, limits, self._tint, *mask, *work)
+        self._shadow_kernel.call(x, background, limits, self._tint, *mask, *self._shadow_work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 

@@ -55,7 +55,7 @@ class PixelSubset:
 
     def __init__(self, index: np.ndarray, m: int, k: int, surrogate: Surrogate) -> None:
         self.index, self._k, self._surrogate = index, k, surrogate
-        self._noise, self._free = surrogate.scale**2, surrogate.scale**2 * m / _FREE * np.eye(k)
+        self._noise, self._free = surrogate.scale**2, surrogate.scale**2 * m / _FREE
         self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
         self.block = np.empty((k + 1, _kernels.BLOCK), np.float32)  # work of a step
@@ -98,7 +98,7 @@ class PixelSubset:
             other = fit
             for mu in np.geomspace(first_mu(self._surrogate, widest), cost.mu, _CONTINUATION):
                 other, other_mean, _ = self._fitted(values, a, other.y, cost._replace(mu=np.float32(mu)))
-            spread = moment + self._free + _kernels.RIDGE * np.trace(moment) * np.eye(self._k)
+            spread = moment + (self._free + _kernels.RIDGE * np.trace(moment)) * np.eye(self._k)
             rarity = [one.y @ np.linalg.solve(spread, one.y) for one in (fit, other)]
             fit = other if other_mean < mean + self._noise * (rarity[0] - rarity[1]) / (4 * values.size) else fit
         self._low_rank = fit.low_rank
