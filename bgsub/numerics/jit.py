@@ -7,6 +7,7 @@ NaN in a frame stays a NaN and can be reported.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 from numba.extending import register_jitable
 
@@ -90,6 +91,29 @@ class _Files(CompileResultCacheImpl):
         return f"{super().get_filename_base(fullname, abiflags)}.{VERSION}"
 
 
+class _FilePerType(IndexDataCacheFile):
+    """One file for each type of a function's arguments.
+
+    Numba numbers the files by an index of its own. Two processes that compile at the same time take the same number,
+    and one of them later loads a kernel for the other's types.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save a compiled kernel in its file."""
+        self._save_data(self._file_of(key), (self._source_stamp, data))
+
+    def load(self, key: Any) -> Any:
+        """Return a compiled kernel; None if there is none of these sources."""
+        try:
+            stamp, data = self._load_data(self._file_of(key))
+        except FileNotFoundError:
+            return None
+        return data if stamp == self._source_stamp else None
+
+    def _file_of(self, key: Any) -> str:
+        return self._data_name_pattern.format(number=int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16))
+
+
 class _KernelCache(FunctionCache):
     """Numba's cache of one function; files that cannot be read or written are ignored with a warning."""
 
@@ -99,6 +123,8 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: Any, allocates: bool) -> None:
         super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file: Any = _FilePerType(self.cache_path, self._impl.filename_base, stamp)
         self._allocates = allocates
         if os.name == "posix" and os.stat(self.cache_path).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
             _warn(
@@ -118,8 +144,6 @@ class _KernelCache(FunctionCache):
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 raise  # too many open files do not mean damage
             _warn("cached kernels are damaged and are compiled again")
-            with suppress(OSError):
-                self.flush()  # else saving would read them again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

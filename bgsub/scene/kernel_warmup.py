@@ -208,13 +208,13 @@ def _is_true(stamp: Path) -> bool:
 
 
 def _kept() -> set[str]:
-    """Return the files of this Numba, except truncated ones; concurrent processes may write files twice or shorter."""
+    """Return the files of this Numba, except truncated ones."""
     kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.subset_coefficients  # one of each package
     return {
         f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)
         for entry in os.scandir(kernel.stats.cache_path)
-        if f".{VERSION}." in entry.name and entry.name.endswith((".nbi", ".nbc")) and entry.stat().st_size >= _LEAST
+        if f".{VERSION}." in entry.name and entry.name.endswith(".nbc") and entry.stat().st_size >= _LEAST
     }
 
 

@@ -13,7 +13,7 @@ from kernel_programs import BEGIN
 from numba.core.dispatcher import Dispatcher
 
 import bgsub
-from bgsub.numerics.jit import TypedKernel
+from bgsub.numerics.jit import TypedKernel, _FilePerType
 from bgsub.scene import _frame_kernels
 
 # A process that calls a kernel of a package that cannot be written.
@@ -41,8 +41,27 @@ def test_the_cache_of_a_read_only_package_is_in_the_home_folder_if_possible(tmp_
     (tmp_path / "file").write_text("")
     nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
     assert [run(**folders) for folders in (home, nowhere)] == [["True", "0", "1"]] * 2
-    assert list((tmp_path / "home").rglob("*.nbi"))
+    assert list((tmp_path / "home").rglob("*.nbc"))
     assert run(**home) == ["True", "1", "0"]
+
+
+def test_processes_that_compile_at_the_same_time_do_not_take_the_same_file(tmp_path, monkeypatch):
+    """Numba's own class reads its index, takes a free number, and writes the index again."""
+    first, second = (_FilePerType(tmp_path, "kernel", "stamp") for _ in range(2))
+    grey, colour = (("uint8", 1), "processor"), (("uint8", 3), "processor")
+    save, waiting = _FilePerType._save_data, [lambda: second.save(colour, "for colour")]
+
+    def save_after_the_other(self, name, data):
+        if waiting:
+            waiting.pop()()
+        save(self, name, data)
+
+    monkeypatch.setattr(_FilePerType, "_save_data", save_after_the_other)
+    first.save(grey, "for grey")
+    for cache in (first, second):
+        assert (cache.load(grey), cache.load(colour)) == ("for grey", "for colour")
+    assert first.load((("float32", 1), "processor")) is None
+    assert _FilePerType(tmp_path, "kernel", "other sources").load(grey) is None
 
 
 def compiled_functions():
