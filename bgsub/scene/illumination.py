@@ -3,7 +3,7 @@
 A frame under new light is ``x ~ (1 + Phi c) * l + t(l)`` per channel: bilinear hat functions Phi on a coarse grid, and
 a piecewise linear tone curve t. Reweighted least squares fits both on some thousand pixels, with mu from large to
 small; objects are the outliers. Bases are the current background and remembered ones. A few pixels and a coarse light
-select the base, more pixels decide whether it is light at all, and only then all sites are fitted.
+select the base; more of them are fitted only while light explains what the background does not.
 
 References
 ----------
@@ -13,6 +13,7 @@ a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Klei
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height 
 _QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three fits
 _QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # their reweightings
 _ALL_MUS = (*_QUICK_MUS, _LAST_MUS[-1])
-_QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # error of the share of explained sites in the first two fits
+_QUICK_DOUBT, _CLOSE_DOUBT = 1.6, 1.25  # factors of what may be left in the first two fits, for their errors
 _KNOTS = 4  # of the tone curve
 _SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
 _RIDGE = 1e-4  # penalty on the gain's distance from 1
@@ -89,6 +90,12 @@ class _LightFit:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         return _at(picture, self._index, self._channels) * np.float32(scale)
 
+    def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
+        """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
+        values, others = (_at(image, self._index, self._channels) for image in (x, base))
+        squares = np.sum((values - others) ** 2, axis=1)
+        return float(np.mean(squares < (self.threshold / scale) ** 2))
+
     @one_blas_thread()
     def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: tuple[float, ...]) -> Light:
         """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
@@ -124,7 +131,6 @@ class Illumination:
 
     def __init__(self, shape: tuple[int, int, int], threshold: float) -> None:
         self._shape = shape
-        self._threshold = threshold
         h, w, _ = shape
         sites = np.random.default_rng(0).choice(h * w, min(_LAST, h * w), replace=False)
         self._index = np.sort(sites)
@@ -136,7 +142,6 @@ class Illumination:
 
     def set_threshold(self, threshold: float) -> None:
         """Change the residual of an explained site."""
-        self._threshold = threshold
         for look in (self._quick, self._close, self._last):
             look.threshold = threshold
 
@@ -148,17 +153,22 @@ class Illumination:
         """Return some pixels of a picture, (h, w, c), as float32, (c, sites)."""
         return picture.reshape(-1, self._shape[2]).take(self._index, axis=0).T.astype(np.float32, order="C")
 
-    def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], min_explained: float = 0.0) -> Light:
-        """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones."""
-        # a coarse light is returned if few sites show that `min_explained` is out of reach
+    def explain(
+        self, x: np.ndarray, backgrounds: list[np.ndarray], leaves: float = math.inf, of_all: bool = False
+    ) -> Light | None:
+        """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones.
+
+        None if it leaves more than the share `leaves` of the sites that the first background does not explain, or, if
+        `of_all`, of all sites.
+        """
         lights = [self._same(base) for base in (*backgrounds, *self._memory)]
-        lights = self._quick.fit(x, lights)
-        if lights[0].explained < min_explained - _QUICK_DOUBT:
-            return lights[0]
-        lights = self._close.fit(x, lights[:_LIKELY])
-        if lights[0].explained < min_explained - _CLOSE_DOUBT:
-            return lights[0]
-        return self._last.fit(x, lights[:1])[0]
+        stages = (self._quick, len(lights), _QUICK_DOUBT), (self._close, _LIKELY, _CLOSE_DOUBT), (self._last, 1, 1.0)
+        for look, bases, doubt in stages:
+            lights = look.fit(x, lights[:bases])
+            before = 0.0 if of_all else look.explained(x, backgrounds[0])
+            if 1 - lights[0].explained > doubt * leaves * (1 - before):
+                return None
+        return lights[0]
 
     def _same(self, base: np.ndarray) -> Light:
         """Return the light that changes nothing."""
@@ -183,9 +193,7 @@ class Illumination:
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
-        values, others = (_at(image, self._index, self._shape[2]) for image in (x, base))
-        squares = np.sum((values - others) ** 2, axis=1)
-        return float(np.mean(squares < (self._threshold / scale) ** 2))
+        return self._last.explained(x, base, scale)
 
     def state(self) -> State:
         """Return the remembered backgrounds, copied."""

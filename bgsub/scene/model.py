@@ -28,7 +28,7 @@ _LEAVES = 0.6  # largest remaining share of unexplained sites after a light chan
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
-_RETURNS = 0.5  # explained share above which a frame shows a parked scene
+_RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
 _FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the threshold holds in full
 _LEAST_EXPOSURE = 0.25
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
@@ -222,7 +222,6 @@ class SceneModel:
     def _change_light(self, pixels: np.ndarray) -> bool:
         """Try to explain a change by light; return whether this succeeded."""
         x, bases = self._unit(pixels), [self._low_rank()]
-        before = self.illumination.explained(x, bases[0])
         if self.engine.before is not None:
             bases.append(self._unit(self.engine.before))
         newest = bases[-1]
@@ -230,9 +229,8 @@ class SceneModel:
         if scene.is_coloured and not has_colour(self.illumination.sites(pixels), scene.exposure / self._scale):
             grey = bases[0].reshape(-1, self.frames.channels).mean(axis=1)  # the camera has switched to infrared
             bases.append(np.repeat(grey, self.frames.channels))
-        min_explained = 1 - _LEAVES * (1 - before)
-        light = self.illumination.explain(x, bases, min_explained=min_explained)
-        if light.explained < min_explained:
+        light = self.illumination.explain(x, bases, _LEAVES)
+        if light is None:
             return False
         self.illumination.remember(newest)
         self._take_over(light, bases[0])
@@ -354,7 +352,7 @@ class SceneModel:
         bases = [self._low_rank()]
         if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
             bases.append(self._unit(self.engine.before))
-        return self.illumination.explain(x, bases, min_explained=_RETURNS).explained > _RETURNS
+        return self.illumination.explain(x, bases, _RETURNS, of_all=True) is not None
 
 
 def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:

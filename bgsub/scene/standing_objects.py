@@ -227,14 +227,15 @@ class StandingObjects:
 
 def edges_inside(one: np.ndarray, other: np.ndarray, region: np.ndarray) -> float:
     """Return the correlation of the edges of two images, (h, w, c), inside a region, (h, w) of 0 and 1."""
-    inside = cv2.erode(region, np.ones((3, 3), np.uint8)) != 0
-    a, b = (gradients(image)[:, inside] for image in (one, other))
-    return float(np.sum(a * b)) / max(float(np.sqrt(np.sum(a * a) * np.sum(b * b))), 1e-9)
+    inside = cv2.erode(region, np.ones((3, 3), np.uint8))
+    a, b = (gradients(image) * inside for image in (one, other))
+    return float(np.vdot(a, b)) / max(float(np.sqrt(np.vdot(a, a) * np.vdot(b, b))), 1e-9)
 
 
 def gradients(picture: np.ndarray) -> np.ndarray:
     """Return the horizontal and the vertical change of the brightness of a picture, (2, h, w) float32."""
-    brightness = picture.mean(axis=2, dtype=np.float32)
+    channels = picture.shape[2]
+    brightness = cv2.transform(picture.astype(np.float32), np.full((1, channels), 1 / channels, np.float32))
     return np.stack([cv2.Sobel(brightness, cv2.CV_32F, *order) for order in ((1, 0), (0, 1))])
 
 
@@ -242,17 +243,17 @@ def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray) -> list[floa
     """Return the mean step of images, (h, w, c), across the outline of a region, (h, w) of 0 and 1."""
     ring = np.ones((3, 3), np.uint8)
     grown = cv2.dilate(region, ring)
-    inner, outer = region - cv2.erode(region, ring), cv2.dilate(grown, ring) - grown
-    counts = [cv2.boxFilter(part, cv2.CV_32F, (7, 7), normalize=False) for part in (inner, outer)]
-    where = np.nonzero((inner != 0) & (counts[1] > 0))
-    if not where[0].size:
+    parts = region - cv2.erode(region, ring), cv2.dilate(grown, ring) - grown
+    counts = [cv2.boxFilter(part, cv2.CV_32F, (7, 7), normalize=False).reshape(-1) for part in parts]
+    where = np.flatnonzero((parts[0].reshape(-1) != 0) & (counts[1] > 0))
+    if not where.size:
         return [0.0 for _ in images]
     steps = []
     for image in images:
         means = []
-        for part, count in zip((inner, outer), counts, strict=True):
+        for part, count in zip(parts, counts, strict=True):
             seen = cv2.bitwise_and(image, image, mask=part)
-            total = cv2.boxFilter(seen, cv2.CV_32F, (7, 7), normalize=False)[where]
-            means.append(total.reshape(len(total), -1) / count[where][:, np.newaxis])
+            total = cv2.boxFilter(seen, cv2.CV_32F, (7, 7), normalize=False).reshape(region.size, -1)
+            means.append(total.take(where, axis=0) / count.take(where)[:, np.newaxis])
         steps.append(float(np.linalg.norm(means[0] - means[1], axis=1).mean()))
     return steps

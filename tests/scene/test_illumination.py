@@ -165,6 +165,22 @@ def test_large_object_is_not_light(channels):
         assert found.explained < (0.68 if channels == 1 else 0.5)
 
 
+@pytest.mark.parametrize("channels", COLOURS)
+def test_few_pixels_show_that_an_object_is_no_light(channels, monkeypatch):
+    background = picture(channels)
+    frame = noisy(background)
+    there = box(*frame.shape[:2], 0.3, 0.3, 0.5, 0.6)  # 6 %
+    frame[there] = picture(channels, 50)[there]
+    illumination = Illumination(frame.shape, THRESHOLD)
+    lit = LIGHTS["darker"](frame)
+    free, limited = (illumination.explain(lit.ravel(), [background.ravel()], *leaves) for leaves in ((), (0.6,)))
+    np.testing.assert_array_equal(limited.grid, free.grid)
+    assert illumination.explain(frame.ravel(), [background.ravel()]).explained > 0.9
+    assert illumination.explain(frame.ravel(), [background.ravel()], 0.6, of_all=True).explained > 0.9
+    monkeypatch.setattr(illumination, "_last", None)  # the fit at all sites would be an error
+    assert illumination.explain(frame.ravel(), [background.ravel()], 0.6) is None
+
+
 def test_saturated_black_and_negative_frames():
     background = picture(1)
     illumination = Illumination(background.shape, THRESHOLD)
