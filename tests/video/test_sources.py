@@ -50,6 +50,24 @@ def test_depth_and_channels_of_images_are_kept(tmp_path):
         np.testing.assert_array_equal(image, expected)
 
 
+def test_pages_of_an_image_are_frames(tmp_path, caplog):
+    pages = np.random.default_rng(0).integers(0, 1 << 16, (5, 12, 16), np.uint16)
+    path = tmp_path / "stack.tif"
+    cv2.imwritemulti(str(path), list(pages))
+    with open_source(path, start=1, every=2) as source:
+        np.testing.assert_array_equal([frame.image for frame in source], pages[1::2])
+    with open_source(tmp_path) as source:  # in a folder, a file is one frame
+        np.testing.assert_array_equal([frame.image for frame in source], pages[:1])
+    cv2.imwritemulti(str(path), list(pages), [cv2.IMWRITE_TIFF_COMPRESSION, 1])  # none: a page is found by its bytes
+    content = path.read_bytes()
+    assert pages[3].tobytes() in content
+    path.write_bytes(content.replace(pages[3].tobytes(), b""))  # what follows is not where it should be
+    with open_source(path, on_error="skip") as source:
+        got = [frame.index for frame in source]
+        assert got == list(range(len(got))) == list(range(source.length - source.skipped))
+        assert len(got) < len(pages)
+
+
 def test_jpegs_are_rotated_as_their_exif_data_says(tmp_path, frames):
     cv2.imwrite(str(tmp_path / "plain.jpg"), frames[0])
     data = (tmp_path / "plain.jpg").read_bytes()

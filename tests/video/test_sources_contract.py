@@ -13,7 +13,8 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.video import Frame, open_source
 
 VIDEOS = ["video", "part of video"]
-FILES = [*VIDEOS, "folder", "glob", "printf", "list", "array", "part of array"]
+PAGES = ["stack", "part of stack"]
+FILES = [*VIDEOS, *PAGES, "folder", "glob", "printf", "list", "array", "part of array"]
 LIVE = ["camera", "stream"]
 
 
@@ -33,6 +34,9 @@ def source_of(tmp_path, frames, monkeypatch, request):
             options["end"] = COUNT
         if kind in VIDEOS:
             spec = write_video(tmp_path / "clip.avi", some)
+        elif kind in PAGES:
+            spec = tmp_path / "stack.tif"
+            cv2.imwritemulti(str(spec), list(some))
         elif kind == "pipe":
             spec = request.getfixturevalue("written")(write_video(tmp_path / "clip.mkv", frames).read_bytes())
         elif kind in ("folder", "glob", "printf", "list"):

@@ -25,7 +25,7 @@ from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.job_state import InputState, images_in
 from bgsub.storage.durable_io import GrowingFile, as_sink_error, make_folder, os_errors_as, sync_folder, write_whole
 from bgsub.storage.file_lock import hold
-from bgsub.video.sources.images import is_image, natural_key
+from bgsub.video.sources.images import is_image, natural_key, pages_of
 
 _LINES, _TABLE = "manifest.jsonl", "manifest.csv"
 _LOCKED = ".locked"
@@ -222,7 +222,7 @@ def _is_video(path: Path) -> bool:
 
 
 def _is_still(path: Path) -> bool:
-    return is_image(path) and path.suffix.lower() not in VIDEO_SUFFIXES
+    return is_image(path) and path.suffix.lower() not in VIDEO_SUFFIXES and pages_of(path) == 1
 
 
 def _has_images(folder: Path) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,9 @@ _PRINTF = re.compile(r"%(0?)(\d*)d")
 _GLOB = re.compile(r"[*?\[]")
 
 _JPEG = b"\xff\xd8"
+_PAGED = re.compile(rb"II[*+]\0|MM\0[*+]|\x89PNG.*acTL|RIFF....WEBP.*ANIM", re.DOTALL)
+_HEADER = 1 << 12  # bytes in which a file says that it has pages
+_DECODED = 1 << 26  # bytes of pages that are decoded at once
 _LARGE = 1 << 24  # bytes; a check of the memory takes as long as reading a small image
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -207,6 +211,54 @@ class ImageSequenceSource(FrameSource):
             yield Frame(index, path.stem, time, image)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
+
+
+def pages_of(path: Path) -> int:
+    """Return the number of pages of a TIFF stack or of an animated PNG or WebP; 1 for other files."""
+    with suppress(OSError, cv2.error), quiet():
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+        return max(int(cv2.imcount(os.fspath(path), cv2.IMREAD_UNCHANGED)), 1) if _PAGED.match(header) else 1
+    return 1
+
+
+class PagedImageSource(FrameSource):
+    """The pages of one image file as frames; parameters and errors as those of `ImageSequenceSource`."""
+
+    restartable = True
+    size: tuple[int, int] = (0, 0)
+    length: int = 0
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
+    ) -> None:
+        super().__init__(f"image '{os.fspath(path)}'", on_error, fps)
+        self.path, self._file = Path(path), os.fspath(path)
+        first = read_with_alpha(self.path)
+        self.size, self.length = first.shape[1::-1], pages_of(self.path)
+        self._together = max(_DECODED // first.nbytes, 1)  # a decoder seeks from the first page on
+
+    def _frames(self) -> Iterator[Frame]:
+        return self._part(Part())
+
+    def _part(self, part: Part) -> Iterator[Frame]:
+        pages: Sequence[np.ndarray] = ()
+        first = 0
+        for index, time, _ in part.select((i, self._time(i), None) for i in range(self.length)):
+            if index - first >= len(pages):
+                first, pages = index, self._read(index)
+            if pages:
+                yield Frame(index, number_name(index), time, without_alpha(pages[index - first]))
+            else:
+                self._unreadable(f"page {index} of {self.name} cannot be decoded")
+
+    def _read(self, first: int) -> Sequence[np.ndarray]:
+        """Return some pages from the given one on, up to an unreadable one."""
+        count = min(self._together, self.length - first)
+        with suppress(cv2.error), quiet():
+            pages: Sequence[np.ndarray] = cv2.imreadmulti(self._file, first, count, flags=cv2.IMREAD_UNCHANGED)[1]
+            return pages
+        return ()
 
 
 class ArraySource(FrameSource):

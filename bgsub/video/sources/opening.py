@@ -16,7 +16,15 @@ from bgsub.video.concurrency import in_background
 from bgsub.video.sources.base import FrameSource, SelectedSource
 from bgsub.video.sources.camera import CameraSource
 from bgsub.video.sources.camera_address import is_camera
-from bgsub.video.sources.images import ArraySource, ImageSequenceSource, is_image, is_pattern, matches
+from bgsub.video.sources.images import (
+    ArraySource,
+    ImageSequenceSource,
+    PagedImageSource,
+    is_image,
+    is_pattern,
+    matches,
+    pages_of,
+)
 from bgsub.video.sources.pipes import STANDARD, Pipe, PipeSource, is_pipe
 from bgsub.video.sources.video_file import FileSeries, VideoFileSource
 from bgsub.video.timecode import ALL, Place, Selection
@@ -43,10 +51,11 @@ def open_source(
     Parameters
     ----------
     spec : int, str, path, sequence of paths or ndarray
-        A camera index (also as digits) or address (``rtsp://``, ``http://``, ...); a video file; an image, a folder of
-        images, a glob or a printf pattern; a list of files; an array (n, h, w) or (n, h, w, c); a named pipe, or
-        ``"-"`` for standard input. Several video files, as a list or a glob (``"cam-*.mp4"``, in natural order), are
-        read as one video. Write ``./0`` for a file with the name 0. A pipe can be iterated over once.
+        A camera index (also as digits) or address (``rtsp://``, ``http://``, ...); a video file; an image, of which
+        each page is a frame, as of a TIFF stack; a folder of images, a glob or a printf pattern; a list of files; an
+        array (n, h, w) or (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or
+        a glob (``"cam-*.mp4"``, in natural order), are read as one video. Write ``./0`` for a file with the name 0. A
+        pipe can be iterated over once.
     on_error : {"stop", "skip"}, optional
         At a frame that cannot be read, raise `SourceError` (default), or log and skip it (default for cameras).
     fps : float or Fraction, optional
@@ -114,6 +123,8 @@ def _open_named(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameS
     if _is_video(path):
         return VideoFileSource(spec, **options)
     check_there(spec)
+    if path.is_file() and pages_of(path) > 1:
+        return PagedImageSource(spec, **options)
     files = [] if path.exists() else matches(os.fspath(spec))
     if files and not any(map(is_image, files)):
         return _open_several(files, options)

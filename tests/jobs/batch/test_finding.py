@@ -4,8 +4,10 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.jobs.batch.files import assign_targets, find_inputs
 
@@ -39,6 +41,8 @@ def test_patterns(tree):
     assert found(tree, "**") == ["sub/deep/w.avi", "sub/seq", *videos]
     assert found(tree, "sub/seq") == ["sub/seq"]
     assert found(tree, "*.raw") == found(tree, "x.raw") == ["x.raw"]  # an explicit ending
+    cv2.imwritemulti("stack.tif", list(np.zeros((2, 4, 4), np.uint8)))
+    assert found(tree, "*.tif") == found(tree, "stack.tif") == ["stack.tif"]
     make(tree, "take[1].avi", "take1.avi")
     assert found(tree, "take[1].avi") == ["take[1].avi"]  # an existing name is no glob
 
