@@ -213,6 +213,9 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
         1,
     )
     threads: int | None = _parameter(None, "threads of the kernels; by default all cores, for large frames", 1, 256)
+    device: Literal["cpu", "cuda"] = _parameter(
+        "cpu", "processor of the pass over the model; cuda pays at scale 1 only"
+    )
     max_value: float | None = _parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",
@@ -225,6 +228,8 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.device != "cpu" and self.surrogate != "atan":
+            raise ParameterError(f"device {self.device!r} needs the surrogate 'atan', got {self.surrogate!r}")
         if self.rank > self.start_frames:
             raise ParameterError(f"rank must be at most start_frames, here {self.start_frames}, got {self.rank}")
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bgsub.errors import import_optional
 from bgsub.numerics.jit import TypedKernel, constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
@@ -58,6 +59,17 @@ class SweepEngine:
         self.images = Images(self._maps[0], *self._maps)
         self._sweep, self._learn_pixels = TypedKernel(_frame_kernels.sweep), TypedKernel(_frame_kernels.learn_pixels)
         self.count = 0
+
+    @staticmethod
+    def of(device: str) -> type[SweepEngine]:
+        """Return the engine for a device, "cpu" or "cuda"; DependencyError without a GPU."""
+        if device == "cpu":
+            return SweepEngine
+        message = "device 'cuda' needs the package numba-cuda: pip install 'bgsub[cuda]'"
+        module = import_optional("bgsub.scene.cuda_engine", message)
+        module.check_gpu()
+        engine: type[SweepEngine] = module.CudaSweepEngine
+        return engine
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
         """Set the limits: a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``."""

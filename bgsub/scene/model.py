@@ -61,7 +61,9 @@ class SceneModel:
         self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser()
         sigma = self.segmenter.noise.sigma
-        self.engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads, sigma)
+        self.engine = SweepEngine.of(parameters.device)(
+            frames, min(parameters.rank, frames.size), parameters.threads, sigma
+        )
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bgsub._opencv import cv2, out_of_umat, to_umat
-from bgsub.errors import BgsubError, ParameterError, SourceError, logger
+from bgsub.errors import BgsubError, DependencyError, ParameterError, SourceError, logger
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
@@ -28,6 +28,7 @@ from bgsub.parameters import (
     check_live,
     takes,
 )
+from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory, plain, scale_of
 from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
@@ -106,6 +107,9 @@ class BackgroundSubtractor(OpenCVNames):
         interpolated.
     threads : int, optional
         Threads of the kernels for large frames; by default all cores.
+    device : {"cpu", "cuda"}, default "cpu"
+        Where the pass over the model runs: "cuda" is an NVIDIA GPU, with ``pip install 'bgsub[cuda]'`` and surrogate
+        "atan". It pays with ``scale=1`` and large frames; at the default scale it is slower.
     max_value : float, optional
         Full scale of the frames: by default 255 for uint8, 65535 for uint16, 1 for floating point; 4095 for a camera
         with 12 bits in 16.
@@ -151,6 +155,7 @@ class BackgroundSubtractor(OpenCVNames):
         self.note = ""  # free text, saved with the model
         self._parameters = SubtractorParameters.of(in_our_words(opencv, parameters))
         SubspaceTracker(**self._parameters.part(SubspaceParameters).as_dict())  # raises for a bad combination
+        SweepEngine.of(self._parameters.device)  # raises without a GPU
         self.clear()
 
     def __repr__(self) -> str:
@@ -541,7 +546,11 @@ class BackgroundSubtractor(OpenCVNames):
         parameters = header.get("parameters")
         if not isinstance(parameters, dict) or "format" not in header:
             raise ParameterError("parameters or format of frames missing")
-        subtractor = cls(**parameters)
+        try:
+            subtractor = cls(**parameters)
+        except DependencyError as error:
+            logger.warning("%s; the model goes on without it", error)
+            subtractor = cls(**{**parameters, "device": "cpu"})
         subtractor.note = str(header.get("note", ""))
         if header["format"] is None:
             return subtractor

@@ -8,7 +8,7 @@ and G; the tall rank-one term waits for the next visit (`bgsub.scene._frame_kern
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,15 +62,33 @@ class Cost(NamedTuple):
     p: np.float32
 
 
+class Mirror(Protocol):
+    """A copy of V' and e' in other memory, where a pass changes them."""
+
+    def bring_back(self, rows: np.ndarray) -> None:
+        """Copy them to the `stack` if they are newer there; it may be changed then."""
+
+    def newest(self, rows: np.ndarray) -> Any:
+        """Return the copy, after those of the `stack` if they are newer; it may be changed then."""
+
+
 class Basis:
     """The rows U', Q' and e', `stack` (2 k + 2, >= m) float32, of the tracker, ``U = (V + D(e) G) N``."""
 
     def __init__(self, k: int, m: int) -> None:
         self.k, self.m = k, m
-        self.stack = _aligned_rows(2 * k + 2, m)  # takes memory where it is written
+        self._rows = _aligned_rows(2 * k + 2, m)  # takes memory where it is written
+        self.mirror: Mirror | None = None
         self.deferred = DeferredStep(self.k)
         self.newest = -1
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
+
+    @property
+    def stack(self) -> np.ndarray:
+        """The rows U', Q' and e', which may be changed."""
+        if self.mirror is not None:
+            self.mirror.bring_back(self._rows)
+        return self._rows
 
     @classmethod
     def of(cls, components: np.ndarray) -> Basis:
@@ -126,7 +144,7 @@ class Basis:
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)
         self.deferred.turn = (self.deferred.turn + 1) % period
-        return Visit(self.stack, self.deferred.G.astype(np.float32), self.coordinates(y), period, self.deferred.turn)
+        return Visit(self._rows, self.deferred.G.astype(np.float32), self.coordinates(y), period, self.deferred.turn)
 
     def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
         """Turn the inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""

@@ -113,12 +113,13 @@ class PixelSubset:
 
 
 class Sweep(NamedTuple):
-    """A pass over the model that has begun: its input, the fitted coefficients and its number."""
+    """A pass over the model that has begun: its input, the fitted coefficients, its number and the basis."""
 
     visit: Visit
     cost: Cost
     fit: Fit
     number: int
+    basis: Basis
 
 
 @dataclass(eq=False, slots=True)
@@ -193,7 +194,7 @@ class Subspace:
         fit = self._subset.fit(values, a, self.y, self._C, cost, self.cold_scale)
         self.y = fit.y
         self._passes += 1
-        return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes)
+        return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes, self.basis)
 
     def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> SubspaceUpdate:
         """Return the input of `update` after a pass; ParameterError when another pass has begun since."""
