@@ -105,7 +105,7 @@ def another(parameter):
 @pytest.mark.slow
 def test_every_parameter_reaches_the_method(cli, settings, folder):
     values = {"surrogate": "log", "metric": "canonical", "line_search": "sample"}
-    values |= {"gradient_carry": "unchanged", "shadows": "merged", "scale": 0.5}
+    values |= {"gradient_carry": "unchanged", "shadows": "merged", "scale": 0.5, "device": "cpu"}  # "cuda" needs a GPU
     offered = {name: parameter for name, parameter in SUBTRACTOR.items() if name != "on_change"}
     values = {name: values[name] if name in values else another(parameter) for name, parameter in offered.items()}
     typed = {f"--{name.replace('_', '-')}": value for name, value in values.items()}
