@@ -101,6 +101,12 @@ def _check_memory(needed: int, what: str) -> None:
         check_memory(needed, what, "a smaller image")
 
 
+def _check_announced(content: bytes, path: Path) -> None:
+    if (size := announced_size(content)) is not None:
+        width, height, per_pixel = size
+        _check_memory(width * height * per_pixel, f"image '{path}', {width}x{height},")
+
+
 def read_image(path: Path) -> np.ndarray:
     """Return an image with its own depth and channels, without alpha; errors as `read_with_alpha`."""
     return without_alpha(read_with_alpha(path))
@@ -114,9 +120,7 @@ def read_with_alpha(path: Path) -> np.ndarray:
             raise SourceError(f"image '{path}' is not a regular file")
         _check_memory(state.st_size, f"image '{path}'")
         content = path.read_bytes()
-    if (size := announced_size(content)) is not None:
-        width, height, per_pixel = size
-        _check_memory(width * height * per_pixel, f"image '{path}', {width}x{height},")
+    _check_announced(content, path)
     if not is_possible(content):
         raise SourceError(f"image '{path}' cannot be decoded")
     data = np.frombuffer(content, np.uint8)
@@ -234,9 +238,14 @@ class PagedImageSource(FrameSource):
     ) -> None:
         super().__init__(f"image '{os.fspath(path)}'", on_error, fps)
         self.path, self._file = Path(path), os.fspath(path)
-        first = read_with_alpha(self.path)
-        self.size, self.length = first.shape[1::-1], pages_of(self.path)
-        self._together = max(_DECODED // first.nbytes, 1)  # a decoder seeks from the first page on
+        with os_errors_as(SourceError, f"{self.name} cannot be read"), self.path.open("rb") as file:
+            _check_announced(file.read(_DECODED), self.path)
+        self.length, self._together = pages_of(self.path), 1
+        pages = self._read(0)
+        if not pages:
+            raise SourceError(f"{self.name} cannot be decoded")
+        self.size = pages[0].shape[1::-1]
+        self._together = max(_DECODED // pages[0].nbytes, 1)  # a decoder seeks from the first page on
 
     def _frames(self) -> Iterator[Frame]:
         return self._part(Part())
