@@ -27,7 +27,7 @@ def test_passes_of_the_engine_equal_their_twins(threads, everywhere, monkeypatch
         assert engine.before is (None if count == 1 else engine.picture)
     flat[:] = case.before
     visit = Visit(case.stack, case.G, case.c, PERIOD, case.turn)
-    result = engine.sweep(Sweep(visit, Cost(*arguments(SURROGATES[0])), None, 0), case.hidden, everywhere)
+    result = engine.sweep(Sweep(visit, Cost(*arguments(SURROGATES[0])), None, 0, None), case.hidden, everywhere)
     np.testing.assert_allclose([*result.products, result.cost], expected.products, rtol=1e-4, atol=2e-3)
     np.testing.assert_allclose(flat, expected.picture, atol=0.5 + 2e-3)
     assert result.candidates == np.count_nonzero(engine.over) > 0
