@@ -193,7 +193,6 @@ class CudaSweepEngine(SweepEngine):
     """`SweepEngine` on a GPU."""
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
-        check_gpu()
         super().__init__(frames, rank, threads, sigma)
         self._rank, self._kernels = rank, kernels_for(rank, frames.channels, frames.pixels_dtype == "uint8")
         self._numbers = np.zeros(2 * rank + _FIXED, F)
