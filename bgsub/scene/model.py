@@ -272,7 +272,8 @@ class SceneModel:
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
-        due = self.objects.released(pixels, engine.picture, mask, self.segmenter.filled, rate, elapsed)
+        found = mask, self.segmenter.filled, engine.strong
+        due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)
         if due is not None:
             self._release(pixels, due)
         if self.start is not None and self.start.buffer.is_full:

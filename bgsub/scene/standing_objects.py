@@ -1,4 +1,4 @@
-"""Standing foreground: remains of a light change, stopped objects, and ghosts of objects that left.
+"""What becomes background: remains of light, stopped objects, ghosts of objects that left, and wrong pixels.
 
 References
 ----------
@@ -27,6 +27,7 @@ _SETTLING = 1.0  # seconds after a light change in which standing new foreground
 _LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.3  # seconds
 _PROVEN = 20.0  # seconds after which a background is certain
+_WRONG, _DOUBT = 3.0, 0.25  # least seconds until a wrong background is replaced; the same as share of those it was seen
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
@@ -38,10 +39,14 @@ _OLDEST = 65000
 
 
 class StandingObjects:
-    """Decide which foreground pixels become background."""
+    """Decide which foreground pixels become background, and which background pixels are wrong.
+
+    The mask clears candidates that match samples, are small or few. If such a pixel shows one colour for seconds, this is
+    the background: the cost of a large residual is flat, so that the subspace would never learn it.
+    """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support (h, w) uint8: checks that showed the background
+    # support, wrong (h, w) uint8: checks that showed the background, and those that showed one other colour instead
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -53,7 +58,7 @@ class StandingObjects:
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
-        self.support = np.zeros((h, w), np.uint8)
+        self.support, self._wrong = np.zeros((2, h, w), np.uint8)
         self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
 
@@ -72,6 +77,7 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
+            "wrong": copied(self._wrong),
             "objects": self._objects.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
@@ -83,7 +89,7 @@ class StandingObjects:
         self.age = array_of(state, "age", shape, "uint16")
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
-        self.support = array_of(state, "support", shape, "uint8")
+        self.support, self._wrong = (array_of(state, name, shape, "uint8") for name in ("support", "wrong"))
         self._objects = array_of(state, "objects", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
@@ -140,18 +146,20 @@ class StandingObjects:
         background: np.ndarray,
         mask: np.ndarray,
         filled: np.ndarray,
+        strong: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
-        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; a learning `rate` shortens the absorption;
-        # `elapsed`: time since the frame before, in frames
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the residual
+        # exceeds the threshold; a learning `rate` shortens the absorption; `elapsed`: frames since the one before
         before, self.frame = self.frame, self.frame + elapsed
         self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
-        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, absorb, checks)
+        images = x.reshape(self._shape), background.reshape(self._shape)
+        chosen = self._chosen(*images, mask, strong, absorb, checks)
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
@@ -177,7 +185,7 @@ class StandingObjects:
         self._oldest = max(oldest)
 
     def _chosen(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, absorb: float, checks: int
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, strong: np.ndarray, absorb: float, checks: int
     ) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough or no check is due."""
         chosen: np.ndarray | None = None
@@ -189,9 +197,13 @@ class StandingObjects:
         if checks:
             if self.settling:
                 self._objects = self._known(mask)
+            shown = (mask == 0) & (strong == 0)
             support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
-            cv2.add(support, float(checks), dst=support, mask=(mask == 0).view(np.uint8).reshape(1, -1))  # at most 255
+            cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
+            wrong = self._find_wrong(x, mask, strong, checks)
+            if wrong.any():
+                chosen = wrong if chosen is None else chosen | wrong
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)
@@ -200,6 +212,21 @@ class StandingObjects:
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
         return chosen
+
+    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, checks: int) -> np.ndarray:
+        """Return where the mask shows background while the frame has long had one other colour, (h, w) bool."""
+        around, counts = self._around(mask) != 0, self._wrong.reshape(-1)
+        self._wrong *= around | (strong != 0)
+        where = np.flatnonzero((strong != 0) & ~around)
+        colours = x.reshape(self.anchor.shape)[where]
+        change = colours.astype(np.float32) - self.anchor[where]
+        is_same = np.einsum("ij,ij->i", change, change) < self._same**2
+        counts[where] = np.where(is_same, np.minimum(counts[where], 255 - min(checks, 255)) + np.uint8(min(checks, 255)), 1)
+        self.anchor[where[~is_same]] = colours[~is_same]
+        least = max(round(_WRONG * self._fps / self._interval), 3)
+        due = self._wrong >= np.maximum(_DOUBT * self.support, least)
+        self._wrong[due] = 0
+        return due
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or whose outline is an edge of it alone."""

@@ -142,6 +142,21 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     assert max(shares[12:]) < 0.05
 
 
+def test_single_pixels_that_change_for_good_become_background():
+    camera = Camera(picture())
+    subtractor = started(camera)
+    dots = np.s_[20:80:9, 20:110:9]  # too few at any place for the majority filter
+    changed = camera.background.copy()
+    changed[dots] = 255 - changed[dots]
+    away = np.abs(changed[dots] - camera.background[dots]) > 75
+    for i in range(60):
+        assert share(subtractor.apply(camera.frame(changed))) == 0
+        error = np.abs(subtractor.getBackgroundImage() - changed)[dots][away]
+        if i < 30:  # an object may pass
+            assert error.min() > 60
+    assert error.max() < 15
+
+
 def test_a_camera_that_switches_to_infrared_and_back_is_explained_at_once():
     camera = Camera(picture())
     subtractor = started(camera)
