@@ -161,6 +161,12 @@ class TrackedBackground:
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
 
+    def move(self, places: np.ndarray, picture: np.ndarray) -> None:
+        """Take over what was at other pixels, (h * w,) indices, with a new background, (h, w, c)."""
+        channels = np.arange(self.frames.channels)
+        self._subspace.move((self.frames.channels * places[:, np.newaxis] + channels).reshape(-1))
+        self._subspace.retarget(picture.reshape(-1) * self._scale)
+
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
         rows = np.flatnonzero(due.any(axis=1))

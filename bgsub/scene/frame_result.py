@@ -66,6 +66,7 @@ class FrameResult:
     movement: Movement | None = None
     training: TrainingInput | None = None  # None if the lens is covered
     event: FrameEvent | None = None
+    has_moved: bool = False  # the coordinates of the background are new
 
     def picture(self) -> np.ndarray:
         """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""

@@ -18,6 +18,7 @@ from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult, TrainingInput
 from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger, dark_and_bright, has_colour
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
+from bgsub.scene.registration import Movement
 from bgsub.scene.segmentation import SceneLook, Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
@@ -59,7 +60,7 @@ class SceneModel:
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
-        self.stabiliser = Stabiliser()
+        self.stabiliser = Stabiliser(parameters.fps)
         sigma = self.segmenter.noise.sigma
         self.engine = SweepEngine.of(parameters.device)(
             frames, min(parameters.rank, frames.size), parameters.threads, sigma
@@ -115,6 +116,10 @@ class SceneModel:
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
+        has_moved = movement is not None and self.tracked is not None and self.stabiliser.has_new_place and not frozen
+        if has_moved:
+            self._settle(given, movement, known)
+            pixels, movement = given, None
         if movement is not None and given is not self._buffer:
             # The background is made later, with borders of this frame, which the caller may change by then.
             np.copyto(self._buffer, given)
@@ -134,7 +139,26 @@ class SceneModel:
         training = TrainingInput(pixels, known, mask, compared)
         output = mask if movement is None else to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
-        return FrameResult(self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event)
+        result = self.frames, given, output, self.engine, self.segmenter, phase, movement, training, event
+        return FrameResult(*result, has_moved=has_moved)
+
+    def _settle(self, frame: np.ndarray, movement: Movement | None, known: np.ndarray | None) -> None:
+        """Take a frame's coordinates as those of the background, of a camera that was moved for good."""
+        shape = self._cube[:2]
+        numbers = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)  # exact up to 4096x4096
+        places = to_frame(movement, numbers, numbers, smooth=False).astype(np.int64).reshape(-1)
+        picture = to_frame(movement, self.engine.picture, frame, smooth=True)
+        self.mask = self.mask.take(places).reshape(shape)
+        shown = self.objects.around(self.mask) == 0
+        if known is not None:
+            shown &= ~known
+        picture[shown] = frame[shown]  # sharper
+        self.objects.move(places)
+        self.segmenter.move(places)
+        assert self.tracked is not None
+        self.tracked.move(places, picture)
+        self.engine.compare(self._low_rank())
+        self.stabiliser.settle(picture, self._scale)
 
     def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
         """Adapt to the contrast and the colours of the scene."""

@@ -144,6 +144,13 @@ class SampleMemory:
         every = max(min(_EVERY[1] * self._frame // _SETTLED, later), first)
         self._remember.call(self._frame, every, x, background, limits, solid, age, self.samples, self._used)
 
+    def move(self, places: np.ndarray) -> None:
+        """Take over what was at other pixels, (h * w,) indices."""
+        self.share, self._used = self.share.take(places).reshape(self.share.shape), self._used.take(places)
+        before, used = self.samples, np.flatnonzero(self._used)
+        self.samples = lazy_zeros(before.shape, before.dtype)
+        self.samples[used] = before[places[used]]
+
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
         samples, numbers = self.samples.take(np.flatnonzero(self._used), axis=0), np.array([float(self._frame)])
@@ -308,6 +315,11 @@ class Segmenter:
         _segment_kernels.majority(self._weight, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)
+
+    def move(self, places: np.ndarray) -> None:
+        """Take over what was at other pixels, (h * w,) indices."""
+        self.noise.sigma[:] = self.noise.sigma.take(places).reshape(self.shape)
+        self.sample_memory.move(places)
 
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""

@@ -7,19 +7,23 @@ import math
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.state import State, numbers_of, part_of
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.scene.registration import Movement, Registration
 
 _REFRESH = 150  # frames between two references
+_RESTS = 4.0, 50  # seconds and frames after which a camera has a new place
+_SAME = 0.15  # pixels, largest displacement of a corner meanwhile
 
 
 class Stabiliser:
     """Keep a stream in the coordinates of its background."""
 
-    def __init__(self) -> None:
+    def __init__(self, fps: float = 25.0) -> None:
         self._registration = Registration()
         self._age = _REFRESH  # frames since the reference was renewed
         self._aligned: np.ndarray | None = None
+        self._longest = max(round(_RESTS[0] * fps), _RESTS[1])
+        self._place, self._rests = Movement(), 0  # and for how many frames the camera has been there
 
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
@@ -32,6 +36,10 @@ class Stabiliser:
             self._age = 0
         self._age += 1
         movement = self._registration.estimate(frame if frame.ndim == 3 else frame[..., None], scale)
+        self._rests += 1
+        there = movement or Movement()
+        if Movement(*np.subtract(there, self._place)).reach(frame.shape) > _SAME:
+            self._place, self._rests = there, 0
         if movement is None:
             return frame, None
         kept = self._aligned
@@ -39,14 +47,26 @@ class Stabiliser:
             kept = self._aligned = np.empty(frame.shape, frame.dtype)
         return _mapped(movement, frame, background, kept, forth=True, smooth=True), movement
 
+    @property
+    def has_new_place(self) -> bool:
+        """Whether the camera was moved for good: it has been still for seconds at another place than before."""
+        return self._rests >= self._longest
+
+    def settle(self, background: np.ndarray, scale: float) -> None:
+        """Make the new place that of the background, (h, w, c), which must be in its coordinates."""
+        self._registration.set_reference(background, scale)
+        self._age, self._place, self._rests = 0, Movement(), 0
+
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
-        return {"age": np.array([float(self._age)]), "registration": self._registration.state()}
+        place, counts = np.array(self._place), np.array([self._age, self._rests], np.float64)
+        return {"place": place, "counts": counts, "registration": self._registration.state()}
 
     def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
         """Restore a state on frames of a shape; ParameterError if the arrays do not fit."""
         self._registration.set_state(part_of(state, "registration"), shape)
-        self._age = int(numbers_of(state, "age", 1)[0])
+        self._place = Movement(*array_of(state, "place", (3,), "float64").tolist())
+        self._age, self._rests = (int(count) for count in numbers_of(state, "counts", 2))
 
 
 def to_background(movement: Movement | None, known: np.ndarray) -> np.ndarray:

@@ -41,8 +41,8 @@ _OLDEST = 65000
 class StandingObjects:
     """Decide which foreground pixels become background, and which background pixels are wrong.
 
-    The mask clears candidates that match samples, are small or few. If such a pixel shows one colour for seconds, this is
-    the background: the cost of a large residual is flat, so that the subspace would never learn it.
+    The mask clears candidates that match samples or are few. If such a pixel shows one colour for seconds, this is the
+    background: the cost of a large residual is flat, so that the subspace would never learn it.
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
@@ -94,6 +94,14 @@ class StandingObjects:
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
+    def move(self, places: np.ndarray) -> None:
+        """Take over what was at other pixels, (h * w,) indices."""
+        for name in ("age", "support", "_wrong", "_objects", "_leftovers"):
+            image = getattr(self, name)
+            if image is not None:
+                setattr(self, name, image.take(places).reshape(image.shape))
+        self.anchor, self._aged[:] = self.anchor.take(places, axis=0), 1
+
     def _choose(self, parameters: SubtractorParameters) -> None:
         self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
         self._absorb = math.inf if math.isinf(seconds) else max(seconds * self._fps, 1)
@@ -117,20 +125,21 @@ class StandingObjects:
         """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8."""
         # a pixel counts until it turns background once; only an explained change extends the settling time
         self._objects = before.copy() if self.settling == 0 else self._known(before)
-        fresh = (self._around(self._objects) != FOREGROUND) & (after == FOREGROUND)
+        fresh = (self.around(self._objects) != FOREGROUND) & (after == FOREGROUND)
         self.age[fresh if self._leftovers is None else fresh & ~self._leftovers] = 0
         self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
             self.settling = self._frames(_SETTLING)
 
-    def _around(self, mask: np.ndarray) -> np.ndarray:
+    def around(self, mask: np.ndarray) -> np.ndarray:
+        """Return a mask, (h, w) uint8, extended to what is near its objects."""
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
         return around
 
     def _known(self, mask: np.ndarray) -> np.ndarray:
         """Return the parts of a mask that continue the objects of before the light change, (h, w) uint8."""
-        return np.where(self._around(self._objects) == FOREGROUND, mask, np.uint8(0))
+        return np.where(self.around(self._objects) == FOREGROUND, mask, np.uint8(0))
 
     def hidden_pixels(self) -> np.ndarray | None:
         """Return the pixels that the background must not learn (not 0), (h, w) uint16; None if there are none."""
@@ -151,8 +160,8 @@ class StandingObjects:
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
-        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the residual
-        # exceeds the threshold; a learning `rate` shortens the absorption; `elapsed`: frames since the one before
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the
+        # residual exceeds the threshold; a learning `rate` shortens the absorption; `elapsed`: frames since that before
         before, self.frame = self.frame, self.frame + elapsed
         self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
@@ -215,13 +224,13 @@ class StandingObjects:
 
     def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, checks: int) -> np.ndarray:
         """Return where the mask shows background while the frame has long had one other colour, (h, w) bool."""
-        around, counts = self._around(mask) != 0, self._wrong.reshape(-1)
+        around, counts = self.around(mask) != 0, self._wrong.reshape(-1)
         self._wrong *= around | (strong != 0)
         where = np.flatnonzero((strong != 0) & ~around)
         colours = x.reshape(self.anchor.shape)[where]
         change = colours.astype(np.float32) - self.anchor[where]
         is_same = np.einsum("ij,ij->i", change, change) < self._same**2
-        counts[where] = np.where(is_same, np.minimum(counts[where], 255 - min(checks, 255)) + np.uint8(min(checks, 255)), 1)
+        counts[where] = np.where(is_same, np.minimum(counts[where].astype(np.int64) + checks, 255), 1)
         self.anchor[where[~is_same]] = colours[~is_same]
         least = max(round(_WRONG * self._fps / self._interval), 3)
         due = self._wrong >= np.maximum(_DOUBT * self.support, least)

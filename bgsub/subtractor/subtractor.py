@@ -431,7 +431,7 @@ class BackgroundSubtractor(OpenCVNames):
         if known is not None:
             out[known] = FOREGROUND
         if self._reduction is not None and result.training is not None and result.movement is None:
-            self._reduction.renew_detail(out, frame, result.event in _OTHER_SCENE)
+            self._reduction.renew_detail(out, frame, result.event in _OTHER_SCENE or result.has_moved)
         return out
 
     def _wait(self, kernels: Frames, stage: int) -> None:

@@ -245,6 +245,14 @@ class Basis:
         self.newest = -1
         return np.eye(self.k) + deferred.N.T @ change @ deferred.N  # U'U was the identity: no pass over the rest
 
+    def move(self, places: np.ndarray) -> np.ndarray:
+        """Take over the rows of U of other entries, (m,) indices; return the new ``U'U``, (k, k)."""
+        self._settle(0, self.m)
+        self.newest = -1
+        for row in self.stack[: self.k, : self.m]:
+            row[:] = row.take(places)
+        return self.gram()
+
     def multiply(self, A: np.ndarray, where: np.ndarray) -> np.ndarray:
         """Multiply the rows of U at `where`, (m,) uint8, whose e is 0, by A (k, k); return the new ``U'U``, (k, k)."""
         places, block, N = np.flatnonzero(where), self.deferred.block, self.deferred.N

@@ -283,6 +283,12 @@ class Subspace:
         self._C *= most / max(float(np.trace(self._C)), most)
         self._passes += 1
 
+    def move(self, places: np.ndarray) -> None:
+        """Take over the rows of U of other entries, (m,) indices; a pending gradient is dropped."""
+        self._R = self._R[:0]
+        self._rotate(self.basis.move(places))
+        self._passes += 1
+
     def _fade(self, T: np.ndarray, turn: np.ndarray) -> None:
         """Follow the rows of e = 0 in a step by T (k, k + 1), after which coefficients y are ``turn y``."""
         P, Q = self._fading

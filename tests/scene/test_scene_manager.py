@@ -1,5 +1,7 @@
 """Planted scenes: light, camera, shadows, standing objects and events of the whole frame."""
 
+import pickle
+
 import cv2
 import numpy as np
 import pytest
@@ -140,6 +142,29 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     shares = [share(subtractor.apply(camera.frame()), where) for _ in range(25)]
     assert shares[0] > 0.8
     assert max(shares[12:]) < 0.05
+
+
+@pytest.mark.parametrize(("shift", "scale"), [((0.4, -0.3, 0.0), 1), ((3, 2, 0.0), 0.7), ((-6, 2, 0.03), 1)])
+def test_a_camera_that_was_moved_for_good_has_its_background_in_the_new_place(shift, scale):
+    camera, c, s = Camera(picture()), np.cos(shift[2]), np.sin(shift[2])
+    subtractor = started(camera, scale=scale)
+    matrix = np.array([[c, -s, shift[0]], [s, c, shift[1]]])
+    moved = cv2.warpAffine(camera.background, matrix, (W, H), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT)
+    for i in range(70):
+        image, where = with_object(moved, left=20 + i)
+        frame = camera.frame(image)
+        if i == 30:
+            continued = pickle.loads(pickle.dumps(subtractor))
+        result = subtractor.process(frame)
+        if i >= 30:
+            np.testing.assert_array_equal(continued.apply(frame), result.mask)
+        assert share(result.mask, where) > 0.8
+        assert share(result.mask) < 0.11
+        assert (subtractor._result.movement is None) == (i >= 50)
+    assert np.abs(result.background - moved).mean() < 4
+    shown = np.ones((H, W), bool)
+    shown[25:65] = False  # where objects were near
+    assert np.abs(result.background - moved)[shown].max() < 25
 
 
 def test_single_pixels_that_change_for_good_become_background():

@@ -78,6 +78,22 @@ def test_a_basis_that_a_target_makes_singular_is_repaired(rank):
     assert orthonormal(tracker)
 
 
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_a_basis_that_was_moved_shows_the_same_in_other_places(rank):
+    tracker, x, rng = trained(rank)
+    subspace, places = tracker.subspace_, np.clip(np.arange(M) + 7, 0, M - 1)
+    for i in range(8):  # steps are pending then
+        sweep = subspace.separate(np.roll(x, i))
+        subspace.update(sweep, 0.05)
+    low_rank, U, y = tracker.low_rank_, tracker.components_.copy(), tracker.coefficients_
+    subspace.move(places)
+    assert orthonormal(tracker)
+    np.testing.assert_allclose(tracker.low_rank_, low_rank[places], atol=1e-5)
+    at_other = U.T @ rng.permutation(y)  # as after a change of light
+    span = tracker.components_
+    np.testing.assert_allclose(span.T @ (span @ at_other[places]), at_other[places], atol=1e-4)
+
+
 def test_only_the_chosen_entries_change():
     tracker, x, rng = trained()
     tracker.subspace_.separate(x)
