@@ -34,11 +34,6 @@ def make_method(name: str) -> Method:
     name : {"bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog", "subsense", "vibe", "sigmadelta"}
         This package, one of OpenCV's subtractors, or one of bgslibrary's.
 
-    Returns
-    -------
-    Method
-        Its ``apply`` takes a frame and returns a mask.
-
     Raises
     ------
     ParameterError

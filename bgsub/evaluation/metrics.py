@@ -107,7 +107,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None) -> Confusion:
-    """Count the pixels of one frame.
+    """Count the pixels of one frame, in O(h w).
 
     Parameters
     ----------
@@ -118,11 +118,6 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
         is scored), 255 moving.
     roi : ndarray, (h, w), optional
         Pixels that are zero are not scored.
-
-    Returns
-    -------
-    Confusion
-        The counts, O(h w).
 
     Raises
     ------

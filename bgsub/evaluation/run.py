@@ -121,7 +121,7 @@ def evaluate(
 def score_results(
     sequence: Sequence, results: str | Path, *, name: str | None = None, on_frame: OnFrame | None = None
 ) -> Score:
-    """Score stored masks ``bin%06d.png``, one for each scored frame.
+    """Score stored masks ``bin%06d.png``, one for each scored frame, without a time.
 
     Parameters
     ----------
@@ -133,11 +133,6 @@ def score_results(
         Name of the method in the score; by default the name of the folder.
     on_frame : callable, optional
         Called after each scored frame with ``(number, frame, mask, truth)``; without it no frame is read.
-
-    Returns
-    -------
-    Score
-        Without a time.
 
     Raises
     ------
@@ -207,10 +202,6 @@ def compare(
     online : bool, default False
         As for `evaluate`.
 
-    Yields
-    ------
-    Score
-
     Raises
     ------
     ParameterError, SourceError, SinkError
@@ -259,10 +250,6 @@ def compare_results(
         used as the name of the method.
     sequences, sheet, worst, progress
         As for `compare`.
-
-    Yields
-    ------
-    Score
 
     Raises
     ------

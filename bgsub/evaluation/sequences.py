@@ -96,10 +96,7 @@ class Sequence:
     def check(self) -> None:
         """Read the region of interest, the first scored frame and its mask.
 
-        Raises
-        ------
-        SourceError
-            If one of them cannot be read, or frame and mask differ in size.
+        SourceError if one of them cannot be read, or frame and mask differ in size.
         """
         number = self.scored[0]
         self.roi  # noqa: B018 - reading it is the check

@@ -104,7 +104,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def format_table(scores: Iterable[Score], averages: Iterable[Average] = ()) -> str:
-    """Return the scores as a text table, one line each, with ``-`` for an undefined ratio.
+    """Return the scores as a text table of aligned lines, with ``-`` for an undefined ratio.
 
     Parameters
     ----------
@@ -113,11 +113,6 @@ def format_table(scores: Iterable[Score], averages: Iterable[Average] = ()) -> s
     averages : iterable of Average
         Of several sequences, as `summarise` returns them. Notes below the table report the means that leave out
         videos or categories.
-
-    Returns
-    -------
-    str
-        Aligned lines.
 
     Examples
     --------
@@ -173,7 +168,7 @@ def _notes(title: str, average: Average) -> list[str]:
 
 
 def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    """Return scores and their averages as JSON.
+    """Return scores and their averages as JSON, indented by two; the notes list the fields.
 
     Parameters
     ----------
@@ -181,11 +176,6 @@ def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, A
         One for each video and method.
     parameters : mapping, optional
         Parameters of each method, by its name.
-
-    Returns
-    -------
-    str
-        Indented by two; the notes list the fields.
 
     Notes
     -----

@@ -63,7 +63,7 @@ class Detections:
 
 
 def find_objects(separation: Separation, min_area: int = 1) -> Detections:
-    """Return the 8-connected regions of the foreground, without shadows.
+    """Return the 8-connected regions of the foreground, without shadows, largest first.
 
     Parameters
     ----------
@@ -71,11 +71,6 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
         One frame.
     min_area : int, default 1
         Least number of pixels of an object.
-
-    Returns
-    -------
-    Detections
-        The objects, largest first.
 
     Raises
     ------

@@ -172,20 +172,7 @@ class EventFeed:
         self._origin: datetime | None = None  # date of second 0 of a camera
 
     def step(self, frame: Frame, separation: Separation) -> Step:
-        """Process a frame; return the same result if another output has given it already.
-
-        Parameters
-        ----------
-        frame : Frame
-            The next frame.
-        separation : Separation
-            Its separation.
-
-        Returns
-        -------
-        Step
-            The events of the frame.
-        """
+        """Process the next frame and return its events; the same result if another output has given it already."""
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         given = self._given_regions

@@ -172,22 +172,10 @@ class ObjectLinker:
         return None if self._fps is None else frame.index / self._fps
 
     def update(self, frame: Frame, separation: Separation) -> list[ObjectInFrame]:
-        """Process the next frame and return its objects.
+        """Process the next frame and return its confirmed objects.
 
         When an object is confirmed, its sights in earlier frames are returned as well, so that each object is
         returned once for each frame in which it was seen.
-
-        Parameters
-        ----------
-        frame : Frame
-            Gives the index and the time.
-        separation : Separation
-            Gives the mask and the event of the whole frame.
-
-        Returns
-        -------
-        list of ObjectInFrame
-            The confirmed objects.
         """
         clock, state = self._tick(frame), self.state
         if self.regions is not None and not self._masks:

@@ -189,12 +189,7 @@ class Controls:
         self._reset = True
 
     def toggle(self, switch: str) -> bool:
-        """Turn a switch and return its new state.
-
-        Parameters
-        ----------
-        switch : {"frozen", "paused", "boxes", "show_help", "show_statistics"}
-        """
+        """Turn a switch ("frozen", "paused", "boxes", "show_help" or "show_statistics"); return its new state."""
         with self._lock:
             now = not getattr(self, switch)
             setattr(self, switch, now)
@@ -235,10 +230,7 @@ class Controls:
     def tune(self, **parameters: Any) -> None:
         """Change parameters with the next frame; see `BackgroundSubtractor.tune`.
 
-        Raises
-        ------
-        ParameterError
-            For a parameter that is fixed while the run goes on, and for a value outside its range.
+        ParameterError for a parameter that is fixed during the run, and for a value outside its range.
         """
         checked = check_live(parameters)
         with self._lock:

@@ -125,10 +125,6 @@ class Pipeline:
     def run(self) -> Summary:
         """Run to the end of the source, or until the user stops the run; may be called once.
 
-        Returns
-        -------
-        Summary
-
         Raises
         ------
         BrokenSourceError

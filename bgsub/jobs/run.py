@@ -59,10 +59,6 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     controls : Controls, optional
         Commands to the run.
 
-    Returns
-    -------
-    JobResult
-
     Raises
     ------
     SourceError, SinkError, ParameterError, DependencyError

@@ -151,17 +151,10 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         return SnapshotSink(controls, self._folder, f"snapshot-{file_name(name)}" if several else "snapshot")
 
     def run(self) -> list[Outcome]:
-        """Run all cameras to their end.
+        """Run all cameras to their end; return their outcomes in order.
 
-        Returns
-        -------
-        list of Outcome
-            In the order of the cameras; each has `name`, and `result` (`bgsub.jobs.JobResult`) or `error`.
-
-        Raises
-        ------
-        BgsubError
-            As `bgsub.jobs.run_job`, for a single camera.
+        Each outcome has `name`, and `result` (`bgsub.jobs.JobResult`) or `error`; a single camera raises BgsubError, as
+        `bgsub.jobs.run_job` does.
         """
         if len(self._cameras) > 1:
             return self._run_several()

@@ -42,7 +42,7 @@ class Picture:
 
 
 def picture(separation: Separation, view: str = "panel") -> Picture:
-    """Return one view of a separation for a notebook.
+    """Return one view of a separation; a notebook shows it as the last value of a cell.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def picture(separation: Separation, view: str = "panel") -> Picture:
         One frame.
     view : str, default "panel"
         One of `bgsub.video.VIEWS`.
-
-    Returns
-    -------
-    Picture
-        A notebook shows it as the last value of a cell.
 
     Raises
     ------

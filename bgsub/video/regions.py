@@ -235,10 +235,7 @@ class Regions(tuple[Region, ...]):
     def masks(self, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Return the mask, (h, w) bool, of each region by name, for frames of a shape.
 
-        Raises
-        ------
-        ParameterError
-            If no pixel of the frame lies inside of one, or a mask image has another size or cannot be read.
+        ParameterError if no pixel of the frame lies inside of one, or a mask image has another size or cannot be read.
         """
         return {region.name: region.mask(shape) for region in self}
 

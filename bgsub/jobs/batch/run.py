@@ -194,7 +194,7 @@ def run_batch(
 
     The results of an earlier run with the same options stay if the file and the outputs are unchanged. So a stopped
     batch continues, also inside a file, and a batch with failures tries only those again. Results of other options are
-    replaced only with `overwrite`. A script that calls this
+    replaced only with `overwrite`. After Ctrl-C the result has the sources that are left. A script that calls this
     needs ``if __name__ == "__main__":``, because the processes of this machine import it.
 
     Parameters
@@ -219,11 +219,6 @@ def run_batch(
         Called with the number of files to do, and of those done already.
     progress : callable
         Called with the entry of each file that ended.
-
-    Returns
-    -------
-    BatchResult
-        Also after Ctrl-C.
 
     Raises
     ------

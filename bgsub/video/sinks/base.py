@@ -43,20 +43,7 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Write one frame and its separation.
-
-        Parameters
-        ----------
-        frame : Frame
-            The frame.
-        separation : Separation
-            Its separation.
-
-        Raises
-        ------
-        SinkError
-            If it cannot be written; `OutputError` if the disk is full or gone.
-        """
+        """Write one frame and its separation; SinkError if that fails, OutputError if the disk is full or gone."""
 
     def preview(self, frame: Frame) -> None:  # noqa: B027 - only for screens
         """Show a live frame without its separation, while the separation of an older frame takes long.
@@ -82,22 +69,12 @@ class Sink(ABC):
         """Sync the output to disk and return the state for `resume`, in types of JSON.
 
         The first call must come before the first frame. What `resume` needs stays beside the output after `close`.
-
-        Raises
-        ------
-        SinkError
-            If this kind of output cannot be resumed.
+        SinkError if this kind of output cannot be resumed.
         """
         return {}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Continue from the `state` of a checkpoint, before the first `write`; drop later data.
-
-        Raises
-        ------
-        SinkError
-            If this kind of output cannot be resumed.
-        """
+        """Continue from the `state` of a checkpoint, before the first `write`; drop later data; SinkError as there."""
         if state:
             raise SinkError(f"{type(self).__name__} cannot be resumed from {sorted(state)}")
 

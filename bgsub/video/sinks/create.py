@@ -56,7 +56,7 @@ def create_sinks(
     wrap: Callable[[Sink, str], Sink] | None = None,
     claim: Callable[[Path], None] = lambda _target: None,
 ) -> list[Sink]:
-    """Create outputs: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
+    """Create outputs: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``; return their sinks in order.
 
     Videos have the sound of the source, except for masks, backgrounds and residuals.
 
@@ -79,11 +79,6 @@ def create_sinks(
         Called with each sink and its view; returns the sink to use instead.
     claim : callable
         Called with each file, or folder of images, before the check for existing outputs.
-
-    Returns
-    -------
-    list of Sink
-        One for each output, in order.
 
     Raises
     ------
