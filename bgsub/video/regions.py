@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
 _JPEG_SEAM = 127  # JPEG leaves a grey seam around black
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -47,18 +46,14 @@ class Region:
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the mask, (h, w) bool, clipped to frames of a shape (h, w, ...); ParameterError if it is empty."""
         height, width = shape[:2]
-        points = [(x.pixels(width), y.pixels(height)) for x, y in self.points]
         try:
-            if self.path is not None:
-                inside = _image_mask(self.path, height, width)
-            else:
-                inside = (_rectangle if self.kind == "rectangle" else _polygon)(points, height, width)
+            inside = _drawn(self, height, width) if self.path is None else _image_mask(self.path, height, width)
         except (SourceError, ParameterError) as error:
             raise ParameterError(f"region '{self.name}': {error}") from None
         if not inside.any():
             where = f"its mask '{self.path}' is black" if self.kind == "image" else "it lies outside of the frame"
             raise ParameterError(
-                f"region '{self.name}' must hold pixels of the frame, which is {shape[1]}x{shape[0]}: {where}"
+                f"region '{self.name}' must hold pixels of the frame, which is {width}x{height}: {where}"
             )
         return inside
 
@@ -81,24 +76,19 @@ def parse_region(text: str) -> Region:
     raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
 
 
-def _rectangle(points: Sequence[Point], height: int, width: int) -> np.ndarray:
-    """Return the mask, (h, w) bool, of a rectangle given by its corner and size, clipped to the frame."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    (x, y), (w, h) = points
-    inside: np.ndarray = np.zeros((height, width), bool)
-    inside[max(round(y), 0) : max(round(y + h), 0), max(round(x), 0) : max(round(x + w), 0)] = True
-    return inside
-
-
-def _polygon(points: Sequence[Point], height: int, width: int) -> np.ndarray:
-    """Return the mask, (h, w) bool, of a polygon given by its corners, clipped to the frame."""
+def _drawn(region: Region, height: int, width: int) -> np.ndarray:
+    """Return the mask, (h, w) bool, of a rectangle or polygon, clipped to the frame."""
     import numpy as np  # noqa: PLC0415 - see above
 
     from bgsub._opencv import cv2  # noqa: PLC0415 - see above
 
     canvas: np.ndarray = np.zeros((height, width), np.uint8)
-    cv2.fillPoly(canvas, [np.array([(round(x), round(y)) for x, y in points], np.int32)], 1)
+    points = [(x.pixels(width), y.pixels(height)) for x, y in region.points]
+    if region.kind == "rectangle":
+        (x, y), (w, h) = points
+        canvas[max(round(y), 0) : max(round(y + h), 0), max(round(x), 0) : max(round(x + w), 0)] = 1
+    else:
+        cv2.fillPoly(canvas, [np.array([(round(x), round(y)) for x, y in points], np.int32)], 1)
     return canvas.view(bool)
 
 
