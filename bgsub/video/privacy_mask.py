@@ -47,7 +47,7 @@ class PrivateSource(SelectedSource):
         try:
             #: The regions, which may be replaced while the source is read.
             self.mask = PrivacyMask(list(regions))
-            self.mask.check(source.size[::-1])
+            self.mask.fit(source.size[::-1])
         except BaseException:
             source.close()
             raise
@@ -85,23 +85,20 @@ class PrivacyMask:
         self.texts = [region for region in regions if isinstance(region, str)]
         self.regions = given  # another object each time
 
-    def check(self, shape: tuple[int, ...]) -> None:
-        """Raise ParameterError if a region is outside of frames of a shape."""
-        self._fit(shape)
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         """Return an image, (h, w) or (h, w, c), with the regions black: a copy, or the image if there are none."""
         given, fitted = self.regions, self._fitted
         if given is None:
             return image
         if fitted is None or fitted.regions is not given or fitted.shape != image.shape[:2]:
-            fitted = self._fit(image.shape[:2])
+            fitted = self.fit(image.shape[:2])
         image = image.copy()
         hidden = fitted.hidden if image.ndim == 2 else fitted.hidden[:, :, np.newaxis]
         np.copyto(image[fitted.box], 0, where=hidden)
         return image
 
-    def _fit(self, shape: tuple[int, ...]) -> _Fitted:
+    def fit(self, shape: tuple[int, ...]) -> _Fitted:
+        """Return the pixels of the regions in frames of a shape; ParameterError if a region is outside."""
         given = self.regions
         try:
             hidden = np.zeros(shape, bool) if given is None else given.union(shape)
