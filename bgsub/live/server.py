@@ -50,6 +50,14 @@ _POLL = 0.5  # seconds between two checks whether the browser has closed the con
 _Answer = Callable[[], None]
 
 
+class _Refusal(Exception):
+    """The answer to a request that is not allowed or fails."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class LiveHandler(http.server.BaseHTTPRequestHandler):
     """Answer one request, if `bgsub.live.access` allows it; ``/stream`` is Motion JPEG, ``/control`` takes JSON."""
 
@@ -74,53 +82,46 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._answer({"/control": self._control})
 
     def _answer(self, routes: dict[str, _Answer]) -> None:
+        try:
+            answer = self._allowed(routes)
+            self._body = self._read_body() if self.command == "POST" else b""
+            if not self.server.connections.authenticate(self.connection):  # this also ends its time limit
+                raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+            answer()
+        except _Refusal as refusal:
+            self._fail(refusal.status, str(refusal))
+        except (ParameterError, SinkError) as error:
+            self._fail(HTTPStatus.BAD_REQUEST, str(error))
+        except OSError:
+            logger.debug("the browser at %s closed the connection", self.client_address[0])
+
+    def _allowed(self, routes: dict[str, _Answer]) -> _Answer:
+        """Return the answer to the address of the request, if its header fields are allowed."""
         headers: Any = self.headers
         access = self.server.access
         try:
             parts = urlsplit(self.path)
             known = access.knows_host(headers)
         except ValueError:  # such as half of a bracket
-            self._fail(HTTPStatus.BAD_REQUEST, "invalid address")
-            return
-        self._route = parts.path
-        self._query = dict(parse_qsl(parts.query))
+            raise _Refusal(HTTPStatus.BAD_REQUEST, "invalid address") from None
+        self._route, self._query = parts.path, dict(parse_qsl(parts.query))
         if not known:
-            self._fail(HTTPStatus.FORBIDDEN, "this page is for local use only")
-        elif not access.has_token(headers, self._query):
-            self._fail(HTTPStatus.FORBIDDEN, "the token is missing or wrong")
-        elif access.is_embedded(headers):
-            self._fail(HTTPStatus.FORBIDDEN, "other sites may link to this page, but not embed it")
-        elif parts.path not in routes:
-            self._fail(HTTPStatus.NOT_FOUND, "no such page")
-        else:
-            try:
-                self._authenticated(routes[parts.path])
-            except (ParameterError, SinkError) as error:
-                self._fail(HTTPStatus.BAD_REQUEST, str(error))
-            except (OSError, TimeoutError):
-                logger.debug("the browser at %s closed the connection", self.client_address[0])
+            raise _Refusal(HTTPStatus.FORBIDDEN, "this page is for local use only")
+        if not access.has_token(headers, self._query):
+            raise _Refusal(HTTPStatus.FORBIDDEN, "the token is missing or wrong")
+        if access.is_embedded(headers):
+            raise _Refusal(HTTPStatus.FORBIDDEN, "other sites may link to this page, but not embed it")
+        if parts.path not in routes:
+            raise _Refusal(HTTPStatus.NOT_FOUND, "no such page")
+        return routes[parts.path]
 
-    def _authenticated(self, answer: _Answer) -> None:
-        """Answer a complete request; from now on its connection has no time limit."""
-        self._body = b""
-        if self.command == "POST" and not self._read_body():
-            return
-        if self.server.connections.authenticate(self.connection):
-            answer()
-        else:
-            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
-
-    def _read_body(self) -> bool:
-        """Read the body of a command; refuse it and return False if its length is not allowed."""
+    def _read_body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not _is_number(length):
-            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command needs a Content-Length")
-            return False
+            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "a command needs a Content-Length")
         if int(length) > _MAX_BODY:
-            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_MAX_BODY} bytes")
-            return False
-        self._body = self.rfile.read(int(length))
-        return True
+            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_MAX_BODY} bytes")
+        return self.rfile.read(int(length))
 
     def _camera(self) -> Broadcast:
         """Return the camera of the query."""
@@ -157,35 +158,30 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         camera = self._camera()
         newest = camera.next_jpeg(self._view(camera))
         if newest is None or not newest[1]:
-            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
-        else:
-            self._send(HTTPStatus.OK, newest[1], "image/jpeg")
+            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
+        self._send(HTTPStatus.OK, newest[1], "image/jpeg")
 
-    def _event(self) -> Highlight | None:
-        """Return the event of the query; None if it is not kept."""
+    def _event(self, otherwise: str) -> Highlight:
+        """Return the event of the query; the message `otherwise` is the answer if it is not kept."""
         text = self._query.get("number", "")
         if not _is_number(text):
             raise ParameterError(f"number must be the number of an event, got {text!r}")
         recent = self._camera().recent
-        return None if recent is None else recent.find(int(text))
+        found = None if recent is None else recent.find(int(text))
+        if found is None:
+            raise _Refusal(HTTPStatus.NOT_FOUND, otherwise)
+        return found
 
     def _event_picture(self) -> None:
-        found = self._event()
-        if found is None:
-            self._fail(HTTPStatus.NOT_FOUND, "the event is not kept")
-        else:
-            self._send(HTTPStatus.OK, found.jpeg, "image/jpeg")
+        self._send(HTTPStatus.OK, self._event("the event is not kept").jpeg, "image/jpeg")
 
     def _clip(self) -> None:
-        found = self._event()
-        path = None if found is None or found.event.clip is None else Path(found.event.clip)
+        missing = "the clip does not exist"
+        path = Path(self._event(missing).event.clip or "")
         try:
-            file = None if path is None else path.open("rb")
-        except OSError:
-            file = None
-        if file is None or path is None:
-            self._fail(HTTPStatus.NOT_FOUND, "the clip does not exist")
-            return
+            file = path.open("rb")
+        except OSError:  # also of an event without a clip
+            raise _Refusal(HTTPStatus.NOT_FOUND, missing) from None
         with file:
             size = os.fstat(file.fileno()).st_size
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
@@ -207,8 +203,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     def _control(self) -> None:
         headers: Any = self.headers
         if not self.server.access.is_same_origin(headers):
-            self._fail(HTTPStatus.FORBIDDEN, "a command must be JSON and come from this page")
-            return
+            raise _Refusal(HTTPStatus.FORBIDDEN, "a command must be JSON and come from this page")
         run_command(self._body, self.server.broadcasts, self.server.regions)
         self._statistics()
 
@@ -216,8 +211,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         camera = self._camera()
         view = self._view(camera)
         if not self.server.streams.acquire(blocking=False):
-            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams")
-            return
+            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams")
         try:
             self._head(HTTPStatus.OK, MULTIPART)
             self._send_pictures(camera, view)
