@@ -38,7 +38,7 @@ def make_sinks(
     if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
-    own = feed is None
+    own, label = feed is None, label_of(source)
     feed = feed or make_feed(source, MotionRules(**job.motion), Regions.of(job.roi), **job.objects)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
@@ -51,20 +51,17 @@ def make_sinks(
     with abort_on_error(sinks):
         if job.record is not None:  # before the events, which refer to its clips
             audio = source.path if source.has_audio and not source.is_retimed else None
-            of_source: dict[str, Any] = {"source": label_of(source), "fps": source.fps, "files": source.files}
+            of_source: dict[str, Any] = {"fps": source.fps, "files": source.files, "copy": source.is_copyable}
             rules = ClipRules(**job.recording)
-            of_source |= {"copy": source.is_copyable, "audio_from": audio}
-            sinks.append(RecorderSink(job.record, rules, feed=feed, **of_source))
+            sinks.append(RecorderSink(job.record, rules, feed=feed, source=label, audio_from=audio, **of_source))
         taken = {target: "another output" for sink in sinks for target in targets_of(sink)}
 
         def locate(name: str) -> Path:
             stem, dot, ending = name.partition(".")
-            path = expand_name(job.name, view=stem, source=label_of(source), started=started)
+            path = expand_name(job.name, view=stem, source=label, started=started)
             target = job.output / path.with_name(f"{path.name}{dot}{ending}")
-            if taken.setdefault(target, name) != name:
-                raise ParameterError(
-                    f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
-                )
+            if (other := taken.setdefault(target, name)) != name:
+                raise ParameterError(f"{other} and {name} would both be '{target}': the name needs the field {{view}}")
             claims.take(target)
             if target.exists() and not overwrite:
                 raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
@@ -75,10 +72,10 @@ def make_sinks(
             missing = [name for name, folder in (("snapshot", job.snapshots), ("clip", job.record)) if folder is None]
             commands = [CommandNotifier(command, missing=missing) for command in job.on_event]
             destinations = [*commands, *map(WebhookNotifier, job.webhook)]
-            places: dict[str, Any] = {"source": label_of(source), "snapshots": job.snapshots}
-            sinks.append(NotificationSink(feed, destinations, clips=job.record is not None, **places))
+            more: dict[str, Any] = {"snapshots": job.snapshots, "clips": job.record is not None}
+            sinks.append(NotificationSink(feed, destinations, source=label, **more))
         if job.list_motion or job.max_events is not None:
-            sinks.append(MotionListSink(feed, label_of(source), source.files, job.max_events))
+            sinks.append(MotionListSink(feed, label, source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)
     # Clips alone need no objects, whose tracking takes most of the time, unless they are drawn.
     only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
