@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -144,6 +145,8 @@ def execute(
     statistics = Statistics()
     if checkpoints is not None:
         checkpoints.follow(statistics)
+    listing = next((sink for sink in sinks if isinstance(sink, MotionListSink)), None)
+    raised: list[Exception] = []  # by the watcher, which belongs to the caller
     with ExitStack() as stack:
         claims = claims or stack.enter_context(Claims())
         with abort_on_error(sinks):
@@ -151,9 +154,6 @@ def execute(
             if save_model is not None:
                 claims.take(save_model)
             watcher = stack.enter_context(watch(source))
-
-        listing = next((sink for sink in sinks if isinstance(sink, MotionListSink)), None)
-        raised: list[Exception] = []  # by the watcher, which belongs to the caller
 
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)
@@ -167,32 +167,46 @@ def execute(
 
         options: dict[str, Any] = {"controls": controls, "online": online, "checkpoints": checkpoints}
         broken: BrokenSourceError | None = None  # the outputs were finished after it
+        stack.enter_context(_output_errors(raised))
+        pipeline = Pipeline(source, subtractor, sinks, progress=after, **options)
         try:
-            pipeline = Pipeline(source, subtractor, sinks, progress=after, **options)
-            try:
-                with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
-                    summary = pipeline.run()
-            except BrokenSourceError as error:
-                summary, broken = error.result, error
-            if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
-                result = JobResult(source.name, source.live, summary, statistics, [])
-                raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
-            if save_model is not None and (summary.frames or summary.stopped == "end"):
-                with finishing():
-                    subtractor.save(save_model)
-        except SinkError as error:
-            if isinstance(error, OutputError) or error in raised:
-                raise
-            raise OutputError(str(error)) from error
-    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
-    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
-    motion = None if listing is None else listing.rows()
-    known = source.name, source.live, summary, statistics, _existing(sinks, save_model)
-    result = JobResult(*known, notifications=delivered, clips=clips, motion=motion)
+            with nullcontext() if checkpoints is None else checkpoints.damage_reported(raised):
+                summary = pipeline.run()
+        except BrokenSourceError as error:
+            summary, broken = error.result, error
+        if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
+            result = JobResult(source.name, source.live, summary, statistics, [])
+            raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
+        if save_model is not None and (summary.frames or summary.stopped == "end"):
+            with finishing():
+                subtractor.save(save_model)
+    result = _result(source, summary, statistics, sinks, save_model)
     if broken is not None:
         broken.result = result
         raise broken
     return result
+
+
+@contextmanager
+def _output_errors(others: Sequence[Exception]) -> Iterator[None]:
+    """Turn the SinkError of an open output into OutputError; except `others`."""
+    try:
+        yield
+    except SinkError as error:
+        if isinstance(error, OutputError) or error in others:
+            raise
+        raise OutputError(str(error)) from error
+
+
+def _result(
+    source: FrameSource, summary: Summary, statistics: Statistics, sinks: Sequence[Sink], save_model: Path | None
+) -> JobResult:
+    """Return the result of a run whose outputs are finished."""
+    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
+    motion = next((sink.rows() for sink in sinks if isinstance(sink, MotionListSink)), None)
+    made = _existing(sinks, save_model)
+    return JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
 
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
@@ -290,10 +304,8 @@ class RegionSubtractor:
         background = frame.copy()
         inside = self._inside if frame.ndim == 2 else self._inside[:, :, np.newaxis]
         np.copyto(background[self._box], part.background.reshape(background[self._box].shape), where=inside)
-        return Separation(
-            frame, mask, background, residual, part.coefficients, part.phase, part.event,
-            lambda: self._placed(part.probability),
-        )  # fmt: skip
+        images = {"frame": frame, "mask": mask, "background": background, "residual": residual}
+        return replace(part, **images, soft_vote=lambda: self._placed(part.probability))
 
     def _private(self, image: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
         """Return a frame without the privacy regions, and its learning rate: 1 if the regions are new."""
