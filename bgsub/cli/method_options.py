@@ -82,7 +82,7 @@ class MethodParameter(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
-        with suppress(ValueError):  # the check below says what is allowed
+        with suppress(ValueError):  # the check below raises the error
             truth = self.parameter.kind is bool or self.parameter.of_bool
             if truth:
                 value = value if value in self.parameter.choices else _TRUTH.get(value, value)

@@ -35,7 +35,7 @@ _RECORDING = {
 
 
 def reacts_to_motion(options: Mapping[str, Any]) -> bool:
-    """Return whether options ask for clips, snapshots or notifications."""
+    """Return whether options enable clips, snapshots or notifications."""
     return any(options.get(name) for name in ("record", "on_event", "webhook", "snapshots"))
 
 
@@ -88,7 +88,7 @@ def _check_addresses(texts: tuple[str, ...]) -> None:
 
 
 def _use_preset(context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    """Make the settings of a preset the defaults of a command; those of files and variables win."""
+    """Make the settings of a preset the defaults of a command; those of files and variables override them."""
     if value is not None:
         known = {option.name for option in context.command.params}
         settings = {name: setting for name, setting in PRESETS[value].items() if name in known}

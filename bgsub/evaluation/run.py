@@ -278,7 +278,7 @@ def compare_results(
 class MaskWriter:
     """Write the mask of each frame for `compare_results`; an instance is an ``on_frame`` of `evaluate`.
 
-    The values are 0 and 255, as changedetection.net wants them; the shadow label 127 becomes 0.
+    The values are 0 and 255, as on changedetection.net; the shadow label 127 becomes 0.
 
     Parameters
     ----------

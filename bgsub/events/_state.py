@@ -1,4 +1,4 @@
-"""The state of dataclasses as types that JSON knows, for checkpoints."""
+"""The state of dataclasses as JSON types, for checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def dump(value: Any) -> Any:  # noqa: PLR0911 - one return for each type
-    """Return a value as types that JSON knows: dataclasses, arrays, bytes, and containers of these."""
+    """Return a value as JSON types: dataclasses, arrays, bytes, and containers of these."""
     if dataclasses.is_dataclass(value):
         return {field.name: dump(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):

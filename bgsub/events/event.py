@@ -151,7 +151,7 @@ class FrameCount:
     frame: int
     clock: float
     gap: float  # seconds since the frame before
-    interval: float  # seconds it stands for
+    interval: float  # seconds that it represents
     objects: dict[str, int] = field(default_factory=dict)
 
 
@@ -168,7 +168,7 @@ class Step:
     clock : float
         Seconds, always known: at 25 frames per second if `time` is None.
     gap, interval : float
-        Seconds since the frame before, and seconds that the frame stands for.
+        Seconds since the frame before, and seconds that the frame represents.
     mask : ndarray, (h, w), uint8
         As of `Separation`.
     objects : list of ObjectInFrame

@@ -225,7 +225,7 @@ class EventFeed:
         return ended
 
     def checkpoint(self, caller: object) -> dict[str, Any]:
-        """Return the state as types that JSON knows to the first caller, and an empty one to others."""
+        """Return the state as JSON types to the first caller, and an empty one to others."""
         if self._owner is None:
             self._owner = caller
         if self._owner is not caller:

@@ -39,12 +39,12 @@ REGION_SHARE, FILLED_SHARE = 0.25, 0.5
 class LinkerState:
     """State of a linker after a frame; finished events are not part of it."""
 
-    interval: float  # seconds that the newest frame stands for: `gap`, but no more than the gap before it
+    interval: float  # seconds that the newest frame represents: `gap`, but no more than the gap before it
     clock: float | None = None
     gap: float | None = None  # before the newest frame
     count: int = 0  # confirmed objects: the ID of the newest one
     dropped: int = 0  # tracks that were never confirmed
-    settled_at: float = -math.inf  # seconds at which the remains of a light change are gone
+    settled_at: float = -math.inf  # seconds at which the remains of a light change have disappeared
     tracks: list[Track] = field(default_factory=list)
 
 

@@ -69,7 +69,7 @@ def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
 
 
 def _rows_of_each(found: dict[str, Iterator[Row]]) -> list[Row]:
-    """Return the rows of all recordings that hold the regions; ParameterError if there is none."""
+    """Return the rows of all recordings that contain the regions; ParameterError if there is none."""
     rows: list[Row] = []
     wrong: dict[str, ParameterError] = {}
     for name, some in found.items():

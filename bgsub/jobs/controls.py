@@ -96,7 +96,7 @@ class LiveStatistics:
             return self._seen is None or self._clock() - self._seen > max(_SILENT, 2 * self._interval())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all numbers in types that JSON knows; ``latency_ms`` is from the arrival of a frame to its output."""
+        """Return all numbers in JSON types; ``latency_ms`` is from the arrival of a frame to its output."""
         with self._lock:
             now = self._clock()
             frame, separation = self._newest or (None, None)

@@ -161,7 +161,7 @@ class Statistics:
         self._event = event
 
     def state(self) -> dict[str, Any]:
-        """Return the state in types that JSON knows."""
+        """Return the state in JSON types."""
         return {**vars(self), "size": list(self.size), "events": dict(self.events)}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -249,7 +249,7 @@ class JobResult:
     motion: list[dict[str, Any]] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result in types that JSON knows."""
+        """Return the result in JSON types."""
         summary, statistics = self.summary, self.statistics
         return {
             "source": self.name,

@@ -1,6 +1,6 @@
 """The state of a job on disk: what it is made of, whether its outputs are finished, and where it resumes.
 
-``OUTPUT/.resume`` holds the checkpoint (``state``) of a job that has begun, and a record (``done-*.json``) of each set
+``OUTPUT/.resume`` has the checkpoint (``state``) of a job that has begun, and a record (``done-*.json``) of each set
 of outputs that a job with `resume` has finished. A job without `resume` removes the record of its outputs.
 """
 
@@ -64,7 +64,7 @@ def images_in(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Everything that decides about the bytes of the outputs of a job, in types that JSON knows."""
+    """Everything that the bytes of the outputs of a job depend on, in JSON types."""
 
     source: InputState
     # Fields of the job and parameters of the method, with defaults. Paths are absolute, or relative to the output

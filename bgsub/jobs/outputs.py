@@ -123,4 +123,4 @@ def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite
     claims.take(saved)
     is_loaded = job.model is not None and job.model.resolve() == saved.resolve()
     if saved.exists() and not (overwrite or is_loaded):
-        raise SinkError(f"the model '{saved}' exists already; --overwrite replaces it, --model goes on with it")
+        raise SinkError(f"the model '{saved}' exists already; --overwrite replaces it, --model continues it")

@@ -304,7 +304,7 @@ class RecentEvents(Sink):
             self._highlights = Highlights()
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the events, newest first, in types that JSON knows."""
+        """Return the events, newest first, in JSON types."""
         with self._lock:
             kept = list(self._kept)
         return [

@@ -24,7 +24,7 @@ _SWITCHES = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "sh
 _ACTIONS = {"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot}
 #: Maximum pixels of the picture in a window.
 LONGEST_SIDE = 1920
-# OpenCV does not tell the size of the screen; a window opens at most this large, and the user may enlarge it.
+# OpenCV does not return the size of the screen; a window opens at most this large, and the user may enlarge it.
 _FIRST_SIZE = 1280, 680
 
 # Keys that work with and without shift.

@@ -152,7 +152,7 @@ class Foliage:
 def make_foliage(
     camera: Camera, lights: list[Light], kind: str, foot: Vector, size: float, sway: float, key: int
 ) -> Foliage:
-    """Return a "plant" or "tree", `size` metres high, that stands at `foot`."""
+    """Return a "plant" or "tree", `size` metres high, with its foot at `foot`."""
     draw, aside, stream = _KINDS[kind]
     (x, y, z), rng = foot, generator(key, stream)
     scale = camera.focal / z

@@ -89,7 +89,7 @@ PLACEHOLDERS = tuple(field.name for field in fields(Notification) if field.name 
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as types that JSON knows."""
+    """Return a value as JSON types."""
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, datetime):

@@ -57,7 +57,7 @@ class Delivery:
         self._thread.start()
 
     def put(self, notification: Notification) -> None:
-        """Queue a notification if the destination wants it; never waits."""
+        """Queue a notification if the destination receives its type; never wait."""
         with self._lock:
             if self._destination.wants(notification) and self._queue.put(notification):
                 self._taken += 1

@@ -63,7 +63,7 @@ class DaskWorkers(AbstractContextManager["DaskWorkers"]):
         raise WorkersLost(f"the scheduler at '{self._address}' went away")
 
     def slots(self) -> int:
-        """Return the number of threads of all workers; WorkersLost if the scheduler went away."""
+        """Return the number of threads of all workers; WorkersLost without the scheduler."""
         slots = sum(self._threads().values())
         if not slots and not self._warned:
             self._warned = True

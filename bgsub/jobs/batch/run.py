@@ -43,7 +43,7 @@ class BatchResult:
     left : int
         Sources that a stopped run did not do.
     stopped : {"end", "SIGINT", "SIGTERM", "SIGHUP", "lost"}
-        All sources were tried; Ctrl-C or another signal stopped it; the scheduler went away.
+        All sources were tried; Ctrl-C or another signal stopped it; the connection to the scheduler was lost.
     seconds : float
         Duration.
     folder : Path
@@ -64,7 +64,7 @@ class BatchResult:
         return not self.failed and not self.left
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result in types that JSON knows."""
+        """Return the result in JSON types."""
         lists = {name: [asdict(entry) for entry in getattr(self, name)] for name in ("done", "failed", "skipped")}
         numbers = {"left": self.left, "stopped": self.stopped, "seconds": round(self.seconds, 3)}
         return {"folder": str(self.folder), **lists, **numbers}

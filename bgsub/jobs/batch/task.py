@@ -80,7 +80,7 @@ def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False
     with _collected_warnings() as warnings:
         try:
             outcome = _try(task, jobs, is_cancelled)
-        except Exception as error:  # of any kind: the other sources go on
+        except Exception as error:  # of any kind: the other sources continue
             outcome = Outcome(error=as_one_line(error), retryable=_is_retryable(error))
     texts = [as_published(text, target) for text in (outcome.error, *warnings)]
     seconds = round(time.monotonic() - begin, 3)

@@ -34,7 +34,7 @@ class Workers(Protocol):
 
 
 class WorkersLost(Exception):
-    """No task can run any more: the scheduler went away."""
+    """No task can run any more: the connection to the scheduler is lost."""
 
 
 class LocalWorkers(AbstractContextManager["LocalWorkers"]):

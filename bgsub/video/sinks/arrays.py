@@ -80,7 +80,7 @@ class ArraySink(Sink):
             self._shape, self._dtype = image.shape, image.dtype
         if (image.shape, image.dtype) != (self._shape, self._dtype):
             raise SinkError(
-                f"'{self.path}' holds images of shape {self._shape}, {self._dtype}; "
+                f"'{self.path}' has images of shape {self._shape}, {self._dtype}; "
                 f"frame {frame.name} has {image.shape}, {image.dtype}"
             )
         facts = {

@@ -31,7 +31,7 @@ _SLICED_FROM = 64
 # FFmpeg's units in one step of a quantiser.
 _LAMBDA = 118
 
-# The conversion of FFmpeg where nothing is said; said, so that every player takes it for the same.
+# FFmpeg's default conversion, written into the file so that every player uses it.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
 #: The encoders that encode each frame alone, so that a segment may end anywhere.

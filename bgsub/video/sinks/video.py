@@ -104,7 +104,7 @@ class VideoSink(Sink):
         if not self._count:
             self._shape = image.shape
         if image.shape != self._shape:
-            raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
+            raise SinkError(f"'{self.path}' has images of shape {self._shape}, frame {frame.name} has {image.shape}")
         ticks = self._clock.ticks_of(frame)
         with self._failures():
             if self._encoder is None:
@@ -361,7 +361,7 @@ def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[S
         raise ParameterError(f"standard output takes {spec.view}.mkv, got {spec}")
     if os.isatty(1):
         raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
-    if sys.stdout is not None:  # it was closed: the first write says so
+    if sys.stdout is not None:  # if it is closed, the first write fails
         sys.stdout.flush()
     outlet = Outlet(os.dup(1))
     os.dup2(2, 1)

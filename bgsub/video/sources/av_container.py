@@ -42,7 +42,7 @@ FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
 
-# One packet of these codecs makes one frame. With others, a decoder with threads does not say which frames it lost.
+# One packet of these codecs makes one frame. With others, a decoder with threads does not report which frames it lost.
 _ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffyuv", "mjpeg", "prores"})
 
 #: Seconds by which times go back at least where the clock of a file starts over.
@@ -214,7 +214,7 @@ class DecodedSource(FrameSource):
         return self._part(Part())
 
     def _going_on(self, decoded: Iterable[Decoded]) -> Iterator[Decoded]:
-        """Yield the frames with times that go on where the clock starts over, as in joined MPEG transport streams."""
+        """Yield the frames with times that continue where the clock starts over, as in joined MPEG streams."""
         shift = last = 0.0
         for index, at, frame in decoded:
             if at is not None and at + shift < last - RESTART:

@@ -83,7 +83,7 @@ class Grabber:
         return True
 
     def _connect_again(self, reason: str) -> bool:
-        """Reconnect until the camera sends a frame; return False when the patience is over."""
+        """Reconnect until the camera sends a frame; return False after the time limit."""
         last_frame = self._last
         waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
         for attempt, wait in enumerate(waits, 1):

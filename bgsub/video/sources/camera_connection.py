@@ -97,7 +97,7 @@ class NetworkCapture:
         self.fps = rate_as_fraction(float(video.guessed_rate or 0))
         seconds = self._container.seconds
         self.length = video.frames or (round(seconds * self.fps) or None if seconds and self.fps else None)
-        # A recording in MPEG-TS does not say how long it is, only how many bytes; motion JPEG may say anything.
+        # Of a recording in MPEG-TS only the number of bytes is known; the number that motion JPEG states may be wrong.
         is_file = self._connection is not None and self._connection.has_end and self._container.is_file
         self.live = self.length is None and not is_file
         self._packets = self._container.packets()

@@ -32,7 +32,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 _JPEG = b"\xff\xd8"
 _PAGED = re.compile(rb"II[*+]\0|MM\0[*+]|\x89PNG.*acTL|RIFF....WEBP.*ANIM", re.DOTALL)
-_HEADER = 1 << 12  # bytes in which a file says that it has pages
+_HEADER = 1 << 12  # bytes that show whether a file has pages
 _DECODED = 1 << 26  # bytes of pages that are decoded at once
 _LARGE = 1 << 24  # bytes; a check of the memory takes as long as reading a small image
 
