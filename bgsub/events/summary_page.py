@@ -165,12 +165,8 @@ class SummarySink(Sink):
         The file, ``.html``; its folder is created if missing.
     title : str
         Heading, such as the name of the source.
-    fps : float, optional
-        Frames per second for frames without time.
-    regions : Regions, optional
-        Regions in which objects are counted; with a `feed`, those of its linker are used.
-    feed : EventFeed, optional
-        Shared with other sinks; by default the sink creates one.
+    fps, regions, feed : optional
+        As for `EventSink`.
 
     Raises
     ------

@@ -100,19 +100,8 @@ def separate(
     ----------
     source : FrameSource or any argument of `open_source`
         Opened at once, so that a wrong one fails before the loop.
-    subtractor : Subtractor, optional
-        By default a new `bgsub.BackgroundSubtractor` with the frame rate of the source.
-    on_error : {"stop", "skip"}, optional
-        How to treat a frame that cannot be read, where `source` is not a `FrameSource` yet.
-    online : bool, default False
-        Whether each mask depends only on the frames so far, see `process_video`.
-
-    Yields
-    ------
-    frame : Frame
-        Index, name, time and pixels.
-    separation : Separation
-        Mask, background and residual of the frame.
+    subtractor, on_error, online : optional
+        As for `process_video`.
 
     Raises
     ------

@@ -132,10 +132,8 @@ class CameraSource(FrameSource):
     open_timeout, read_timeout : float
         Seconds to wait for a network camera to answer, and for its next frame. The driver sets the timeout of local
         cameras (10 s on Linux).
-    on_error : {"stop", "skip"}
-        Whether to stop at a frame that cannot be read or to skip it.
-    fps : float or Fraction, optional
-        Frames per second, if the camera is wrong about it.
+    on_error, fps : optional
+        As for `FrameSource`; by default frames that cannot be read are skipped.
     reconnect : bool or float, optional
         Whether to connect again when the camera is lost or missing at the start, or for how many seconds. By default
         a lost network camera is tried for ever, a lost local camera not at all, and a missing camera once.

@@ -148,10 +148,8 @@ class ImageSequenceSource(FrameSource):
     paths : str, path or sequence of them
         A folder, image, glob (``"in*.jpg"``) or printf pattern (``"img_%04d.png"``), read in natural order (in2 before
         in10); or a list of files.
-    on_error : {"stop", "skip"}
-        Whether to stop at an image that cannot be read or to skip it.
-    fps : float or Fraction, optional
-        Frames per second.
+    on_error, fps : optional
+        As for `FrameSource`.
 
     Raises
     ------

@@ -38,10 +38,8 @@ class VideoFileSource(av_container.DecodedSource):
     ----------
     path : str or path
         The file.
-    on_error : {"stop", "skip"}
-        Whether to stop at an unreadable frame or to skip it.
-    fps : float or Fraction, optional
-        Frames per second, if the file is wrong about it; times then follow it too.
+    on_error, fps : optional
+        As for `FrameSource`; times follow a given frame rate, too.
 
     Raises
     ------
