@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,6 @@ class Sequence:
                 f"no frame of {self.folder} can be scored: no mask in groundtruth has the number of a frame "
                 f"in input from {first} to {last}"
             )
-        self._roi: np.ndarray | None = None
         found = {path.suffix.lower(): path for path in sorted(_list_folder(self.folder)) if path.stem.lower() == "roi"}
         self._roi_path = next((found[suffix] for suffix in _ROI_SUFFIXES if suffix in found), None)
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
@@ -86,12 +86,11 @@ class Sequence:
     def __len__(self) -> int:
         return len(self._frames)
 
-    @property
+    @cached_property
     def roi(self) -> np.ndarray | None:
         """Scored pixels, (h, w), bool, scaled to the size of the first frame where the file differs; None for all."""
-        if self._roi is None and self._roi_path is not None:
-            self._roi = _read_roi(self._roi_path, self.frame(next(iter(self._frames))).shape[:2])
-        return self._roi
+        path = self._roi_path
+        return None if path is None else _read_roi(path, self.frame(next(iter(self._frames))).shape[:2])
 
     def check(self) -> None:
         """Read the region of interest, the first scored frame and its mask.
@@ -127,18 +126,13 @@ class Sequence:
 
 
 def find_sequences(folders: Iterable[str | Path]) -> list[Sequence]:
-    """Find and check all sequences in folders.
+    """Find and check all sequences in folders; return each once, in the order of the folders and then of the names.
 
     Parameters
     ----------
     folders : iterable of path
         Each a sequence (a folder with ``input`` or ``groundtruth``), or a folder with sequences at any depth, such as
         a category or the tree ``dataset/<category>/<video>`` of changedetection.net. Hidden folders are skipped.
-
-    Returns
-    -------
-    list of Sequence
-        In the order of the folders, by name within each, without duplicates.
 
     Raises
     ------
