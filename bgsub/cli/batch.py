@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     group=RUNNING,
     least=0,
     default=2,
-    text="Further attempts after a temporary failure: a full disk, a dead worker.",
+    help="Further attempts after a temporary failure: a full disk, a dead worker.",
 )
 @overwrite_option(help="Process all files again, finished ones included.")
 @job_options

@@ -59,7 +59,7 @@ _options = opt.combine(
         "columns",
         group=INPUT,
         of=["rows", "columns"],
-        text="Whether the samples of a matrix are its rows or its columns; in Python they are rows.",
+        help="Whether the samples of a matrix are its rows or its columns; in Python they are rows.",
     ),
     _of_input(
         "--scale",

@@ -68,7 +68,7 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
     least=1,
     most=100,
     default=8,
-    text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
+    help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
 @opt.overwrite_option(help="Replace files and masks that exist.")
 @opt.rate_option
@@ -184,7 +184,7 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
 )
 @opt.scene_option
 @opt.duration_option("300", "Length of the scene")
-@opt.count("--seed", group=INPUT, least=0, default=0, text="Seed of the random scene.")
+@opt.count("--seed", group=INPUT, least=0, default=0, help="Seed of the random scene.")
 @opt.overwrite_option(help="Replace results that exist.")
 @json_option()
 def demo(output: Path, scene: str, duration: Timecode, seed: int, overwrite: bool) -> None:

@@ -54,7 +54,7 @@ _screen_options = opt.combine(
         group=SCREEN,
         of=LIVE_VIEWS,
         metavar="VIEW",
-        text=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
+        help=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
     opt.flag("--no-window", group=SCREEN, help="Open no window; needs another output or --serve."),
     _of_screen(

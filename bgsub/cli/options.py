@@ -66,21 +66,18 @@ def parse_shares(value: str | Sequence[str] | float) -> dict[str, Any]:
     return fields
 
 
-def count(*names: str, group: str, least: int, default: int, text: str, most: int | None = None) -> Decorator:
-    """Return an option that takes an integer; `text` is its help."""
-    kind = click.IntRange(least, most)
-    return option(*names, group=group, type=kind, default=default, show_default=True, metavar="N", help=text)
+def count(*names: str, least: int, most: int | None = None, **more: Any) -> Decorator:
+    """Return an option that takes an integer from `least` to `most`."""
+    return option(*names, type=click.IntRange(least, most), show_default=True, metavar="N", **more)
 
 
-def choice(*names: str, group: str, of: Sequence[str], text: str, **more: Any) -> Decorator:
-    """Return an option that takes one of several words, by default the first; `text` is its help."""
-    kind = click.Choice(of)
-    return option(*names, group=group, type=kind, default=of[0], show_default=True, help=text, **more)
+def choice(*names: str, of: Sequence[str], **more: Any) -> Decorator:
+    """Return an option that takes one of several words, by default the first."""
+    return option(*names, type=click.Choice(of), default=of[0], show_default=True, **more)
 
 
 def combine(*options: Decorator) -> Decorator:
     """Return a decorator that adds several options in this order."""
-
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
@@ -177,7 +174,7 @@ overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
 output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)
 folder_option = output_option(required=True, callback=check_folder, help="Folder for the results.")
 scene_option = choice(
-    "--scene", group=INPUT, of=["lobby", "street"], text="A room with switching lamps, or a road under moving clouds."
+    "--scene", group=INPUT, of=["lobby", "street"], help="A room with switching lamps, or a road under moving clouds."
 )
 
 
@@ -216,7 +213,7 @@ source_options = combine(
     start_option,
     _place("--end", help="Stop before this position, written like --start."),
     _place("--duration", help="Stop after this length: frames (250), seconds (10.0 or 10s), or 0:10; not with --end."),
-    count("--every", group=INPUT, least=1, default=1, text="Read only the first of every N frames."),
+    count("--every", group=INPUT, least=1, default=1, help="Read only the first of every N frames."),
 )
 
 reconnect_option = seconds(
