@@ -36,25 +36,22 @@ _GROUPS = {
 class Program(click.Group):
     """The program: its help shows the commands in groups, then the options."""
 
-    groups, context_class = _GROUPS, HelpContext
+    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.format_commands(ctx, formatter)
+        commands = {
+            group: [(one.name or "", one.get_short_help_str(limit=100)) for one in members]
+            for group, members in _GROUPS.items()
+        }
+        write_sections(formatter, commands)
         records: dict[str, list[tuple[str, str]]] = {REPORTING: [], "Options": []}
         for one in self.get_params(ctx):
             if record := one.get_help_record(ctx):
                 records[getattr(one, "group", "Options")].append(record)
         write_sections(formatter, records)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = {
-            group: [(one.name or "", one.get_short_help_str(limit=100)) for one in members]
-            for group, members in self.groups.items()
-        }
-        write_sections(formatter, sections)
 
 
 @click.group(
