@@ -16,7 +16,7 @@ from bgsub.errors import logger
 from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
 from bgsub.separation import FOREGROUND, Separation
-from bgsub.storage.durable_io import as_sink_error, partial_name, sync_files, sync_folder, write_whole
+from bgsub.storage.durable_io import as_sink_error, partial_name, sync_folder, sync_written, write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
@@ -56,7 +56,7 @@ class ObjectPictureSink(Sink):
             return
         self._done = True
         self._store(self._feed.finish())
-        self._sync()
+        sync_written(self._partial, self._not_synced)
         with as_sink_error(self.folder):
             for folder in (self._partial, self.folder):
                 for path in folder.glob("*.jpg"):
@@ -77,7 +77,7 @@ class ObjectPictureSink(Sink):
             self._partial.rmdir()
 
     def checkpoint(self) -> dict[str, Any]:
-        self._sync()
+        sync_written(self._partial, self._not_synced)
         best = {number: [score, base64.b64encode(jpeg).decode()] for number, (score, jpeg) in self._best.items()}
         return {"feed": self._feed.checkpoint(self), "best": best, "written": self._written}
 
@@ -87,12 +87,6 @@ class ObjectPictureSink(Sink):
             self._best = {int(key): (score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()}
             self._written = state["written"]
             prepare_folder(self._partial)  # the interrupted run removes an empty one
-
-    def _sync(self) -> None:
-        paths, self._not_synced = self._not_synced, []
-        with as_sink_error(self.folder):
-            sync_files(paths)
-            sync_folder(self._partial)
 
     def _see(self, one: ObjectInFrame, image: np.ndarray) -> None:
         """Keep the picture of a sight if it is the best one so far."""

@@ -121,6 +121,14 @@ def sync_folder(folder: Path) -> None:
                 raise
 
 
+def sync_written(folder: Path, files: list[Path]) -> None:
+    """Sync files that were written into a folder, and their names; forget them. SinkError if that fails."""
+    paths, files[:] = files[:], []
+    with as_sink_error(folder):
+        sync_files(paths)
+        sync_folder(folder)
+
+
 def sync_tree(folder: Path) -> None:
     """Sync all files and folders below a folder."""
     for place, _folders, names in os.walk(folder):

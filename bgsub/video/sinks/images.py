@@ -84,7 +84,7 @@ class ImageSequenceSink(Sink):
         write_image(path, self._view(separation), durable=False)
         self._not_synced.append(path)
         if len(self._not_synced) == _SYNCED_TOGETHER:
-            self._sync()
+            durable_io.sync_written(self.folder, self._not_synced)
 
     def close(self) -> None:
         if self._clean and self._names:
@@ -93,23 +93,17 @@ class ImageSequenceSink(Sink):
                 for path in list(self.folder.iterdir()):
                     if older.fullmatch(path.name) and path.stem not in self._names and path.is_file():
                         path.unlink()
-        self._sync()
+        durable_io.sync_written(self.folder, self._not_synced)
 
     def abort(self) -> None:
         """Do nothing: each image is complete already."""
 
     def checkpoint(self) -> dict[str, Any]:
-        self._sync()
+        durable_io.sync_written(self.folder, self._not_synced)
         return {"names": sorted(self._names)}
 
     def resume(self, state: dict[str, Any]) -> None:
         self._names = set(state.get("names", ()))
-
-    def _sync(self) -> None:
-        paths, self._not_synced = self._not_synced, []
-        with durable_io.as_sink_error(self.folder):
-            durable_io.sync_files(paths)
-            durable_io.sync_folder(self.folder)
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
