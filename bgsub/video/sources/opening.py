@@ -13,18 +13,10 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import in_background
+from bgsub.video.sources import images
 from bgsub.video.sources.base import FrameSource, SelectedSource
 from bgsub.video.sources.camera import CameraSource
 from bgsub.video.sources.camera_address import is_camera
-from bgsub.video.sources.images import (
-    ArraySource,
-    ImageSequenceSource,
-    PagedImageSource,
-    is_image,
-    is_pattern,
-    matches,
-    pages_of,
-)
 from bgsub.video.sources.pipes import STANDARD, Pipe, PipeSource, is_pipe
 from bgsub.video.sources.video_file import FileSeries, VideoFileSource
 from bgsub.video.timecode import ALL, Place, Selection
@@ -93,7 +85,7 @@ def open_source(
     of_camera: dict[str, Any] = {"on_error": on_error or "skip", "fps": fps, "reconnect": reconnect, **connection}
     source: FrameSource
     if isinstance(spec, np.ndarray):
-        source = ArraySource(spec, fps=fps)
+        source = images.ArraySource(spec, fps=fps)
     elif isinstance(spec, (list, tuple)):
         source = _open_several(spec, options)
     elif isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
@@ -114,7 +106,7 @@ def open_source(
 def check_there(spec: str | os.PathLike[str]) -> None:
     """Raise SourceError for the name of a missing file or folder, without opening anything."""
     camera = isinstance(spec, str) and (is_camera(spec) or spec == STANDARD)
-    if not (camera or Path(spec).exists() or is_pattern(os.fspath(spec))):
+    if not (camera or Path(spec).exists() or images.is_pattern(os.fspath(spec))):
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
 
@@ -123,18 +115,18 @@ def _open_named(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameS
     if _is_video(path):
         return VideoFileSource(spec, **options)
     check_there(spec)
-    if path.is_file() and pages_of(path) > 1:
-        return PagedImageSource(spec, **options)
-    files = [] if path.exists() else matches(os.fspath(spec))
-    if files and not any(map(is_image, files)):
+    if path.is_file() and images.pages_of(path) > 1:
+        return images.PagedImageSource(spec, **options)
+    files = [] if path.exists() else images.matches(os.fspath(spec))
+    if files and not any(map(images.is_image, files)):
         return _open_several(files, options)
-    return ImageSequenceSource(spec, **options)
+    return images.ImageSequenceSource(spec, **options)
 
 
 def _open_several(specs: Sequence[str | os.PathLike[str]], options: dict[str, Any]) -> FrameSource:
     paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
-    if len(paths) < len(specs) or all(map(is_image, paths)):
-        return ImageSequenceSource(specs, **options)
+    if len(paths) < len(specs) or all(map(images.is_image, paths)):
+        return images.ImageSequenceSource(specs, **options)
     for path in paths:
         if not _is_video(path):
             what = "is no video file" if path.exists() else "does not exist"
@@ -154,4 +146,4 @@ def _open_pipe(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSo
 
 def _is_video(path: Path) -> bool:
     # Alone, a GIF is an animation; in a folder it is one image of a sequence.
-    return path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif")
+    return path.is_file() and (not images.is_image(path) or path.suffix.lower() == ".gif")
