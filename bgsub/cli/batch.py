@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 @click.command(
     cls=MethodCommand,
     short_help="Separate many files in parallel or on several machines.",
-    common=(
-        *("output", "save", "overwrite", "duration", "fps", "event-formats", "roi", "record"),
-        *("threshold", "min-area", "scale", "shadows", "absorb-after", "workers", "scheduler"),
-    ),
+    common="output save overwrite duration fps event-formats roi record threshold min-area scale shadows "
+    "absorb-after workers scheduler",
     examples={
         'bgsub batch "*.mp4" -o results': "The masks of every video here, on all cores",
         "bgsub batch recordings -o results --record clips --save panel.mp4": "Clips of motion of each",

@@ -83,10 +83,7 @@ _options = opt.combine(
 @click.command(
     cls=Command,
     short_help="Split a whole video, images or a matrix into low rank and sparse.",
-    common=(
-        *("output", "overwrite", "save-arrays", "start", "duration", "every", "scale", "grey"),
-        *("samples", "rank", "quality"),
-    ),
+    common="output overwrite save-arrays start duration every scale grey samples rank quality",
     examples={
         "bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5": "Background and moving objects of a clip",
         "bgsub decompose matrix.npy -o parts": "A matrix, samples as rows, NaN for missing entries",

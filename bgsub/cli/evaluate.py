@@ -30,10 +30,7 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 @click.command(
     cls=MethodCommand,
     short_help="Score the masks against ground truth.",
-    common=(
-        *("fps", "against", "results", "masks", "sheet", "overwrite", "json"),
-        *("threshold", "min-area", "scale", "shadows", "absorb-after"),
-    ),
+    common="fps against results masks sheet overwrite json threshold min-area scale shadows absorb-after",
     examples={
         "bgsub evaluate highway --against mog2,knn --online": "One sequence of changedetection.net, beside OpenCV",
         "bgsub evaluate dataset --sheet worst.html": "All in a folder; the worst frames",
@@ -153,7 +150,7 @@ def _methods(
 @click.command(
     cls=MethodCommand,
     short_help="Time the method beside OpenCV's subtractors.",
-    common=("duration", "rank", "scale", "threads"),
+    common="duration rank scale threads",
     examples={
         "bgsub bench": "On a synthetic street of 320x240",
         "bgsub bench video.mp4 --duration 200 --scale 0.5": "On a video, at half its size",

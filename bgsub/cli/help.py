@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from inspect import cleandoc
 from typing import Any
 
@@ -52,16 +52,14 @@ class HelpContext(click.Context):
 
 
 class HelpfulCommand(click.Command):
-    """A command that shows examples and options in groups: without ``--help-all`` those in `common`, if it has any."""
+    """A command that shows examples and options in groups: without ``--help-all`` the `common` ones, if it has any."""
 
     context_class = HelpContext
 
-    def __init__(
-        self, *args: Any, common: Sequence[str] = (), examples: Mapping[str, str] | None = None, **options: Any
-    ) -> None:
+    def __init__(self, *args: Any, common: str = "", examples: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.common, self.examples = tuple(common), examples or {}
-        flags = {f"--{name}" for name in common}
+        self.common, self.examples = common.split(), examples or {}
+        flags = {f"--{name}" for name in self.common}
         for option in self.params:
             if isinstance(option, Option):
                 option.common = not flags or not flags.isdisjoint(option.opts)

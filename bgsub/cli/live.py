@@ -74,10 +74,7 @@ _screen_options = opt.combine(
 @click.command(
     cls=MethodCommand,
     short_help="Separate cameras in windows, a browser, files.",
-    common=(
-        *("view", "no-window", "serve", "output", "save", "event-formats", "roi"),
-        *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
-    ),
+    common="view no-window serve output save event-formats roi record webhook threshold min-area shadows absorb-after",
     examples={
         "bgsub live": "The first camera of this machine, in a window",
         "bgsub live rtsp://camera/stream --no-window --serve 8765": "A network camera, in a browser",

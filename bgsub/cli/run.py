@@ -16,8 +16,8 @@ from bgsub.cli.reporting import json_option
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
-    *("output", "overwrite", "start", "duration", "fps", "event-formats", "roi", "record", "motion-threshold"),
-    *("threshold", "min-area", "scale", "shadows", "absorb-after"),
+    "output overwrite start duration fps event-formats roi record motion-threshold "
+    "threshold min-area scale shadows absorb-after"
 )
 
 
@@ -56,7 +56,7 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
 @click.command(
     cls=MethodCommand,
     short_help="Separate a video, images or a stream into files.",
-    common=("save", *_COMMON),
+    common=f"save {_COMMON}",
     examples={
         "bgsub run video.mp4 -o out --save mask,panel": "Masks, and a video to look at",
         "bgsub run frames -o results --fps 25 --event-formats csv,html": "Images; a list of events",
@@ -115,10 +115,8 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
 @click.command(
     cls=MethodCommand,
     short_help="List the motion in a video.",
-    common=(
-        *("motion-threshold", "min-event-length", "event-gap", "roi", "start", "duration", "every", "max-events"),
-        *("csv", "json", "record", "snapshots", "threshold", "min-area", "scale"),
-    ),
+    common="motion-threshold min-event-length event-gap roi start duration every max-events csv json record "
+    "snapshots threshold min-area scale",
     examples={
         "bgsub scan video.mp4": "A table of the motion; nothing is written",
         "bgsub scan cam-*.mp4 --roi gate=10%,20%,30%,50% --motion-threshold 5%": "At a gate, in several files",
