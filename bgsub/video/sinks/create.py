@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.storage.durable_io import partial_name, playable_name
@@ -23,26 +23,18 @@ _WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel",
 _DEFAULT_VIDEO = {"mask": ".mkv", "cutout": ".mov"}
 
 
-@dataclass(frozen=True)
-class _Output:
+class _Output(NamedTuple):
     """One output and its file, or folder of images."""
 
     spec: OutputSpec
     target: Path
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """A key that must be unique among the outputs."""
-        if self.spec.kind == "images":
-            return str(self.target), default_prefix(self.spec.view), self.spec.ending or ""
-        return (str(self.target),)
+    pattern: str  # of the names of images in the folder; empty for a file
 
     @property
     def exists(self) -> bool:
         """Whether the output exists already."""
-        if self.spec.kind == "images" and self.target.is_dir():
-            return any(self.target.glob(f"{default_prefix(self.spec.view)}*{self.spec.ending}"))
-        return self.target.exists()
+        is_folder = self.pattern and self.target.is_dir()
+        return any(self.target.glob(self.pattern)) if is_folder else self.target.exists()
 
 
 def create_sinks(
@@ -112,13 +104,15 @@ def create_sinks(
         if spec in [output.spec for output in named]:
             continue
         path = expand_name(name, view=spec.view, source=label, started=started)
-        ending = "" if spec.kind == "images" else spec.ending
-        named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
+        ending, pattern = spec.ending, ""
+        if spec.kind == "images":
+            ending, pattern = "", f"{default_prefix(spec.view)}*{spec.ending}"
+        named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}"), pattern))
         if spec.view == "mask" and spec.kind == "video" and spec.ending != ".mkv":
             logger.warning("mask%s is compressed with loss, to any value from 0 to 255; mask.mkv is exact", spec.ending)
-    taken: dict[tuple[str, ...], _Output] = {}
+    taken: dict[tuple[Path, str], _Output] = {}
     for output in named:
-        if (other := taken.setdefault(output.key, output)) is not output:
+        if (other := taken.setdefault((output.target, output.pattern), output)) is not output:
             both = f"{other.spec} and {output.spec} would both be '{output.target}'"
             raise ParameterError(f"{both}: the name needs the field {{view}}")
     for output in named:
