@@ -61,7 +61,7 @@ class Grabber:
 
     def _read_until_lost(self) -> str:
         """Pass on the pictures of one connection; return why it ended."""
-        while not self._stopping.is_set() and self._read_one(self._capture):
+        while not self._stopping.is_set() and self._read_one():
             pass
         silence = time.monotonic() - self._last
         if self._capture.excess:
@@ -70,9 +70,9 @@ class Grabber:
             return "it sends no more frames"
         return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
 
-    def _read_one(self, capture: Capture) -> bool:
+    def _read_one(self) -> bool:
         """Pass on one picture; return False if none came."""
-        image, failures = read_image(capture, self._stopping.is_set)
+        image, failures = read_image(self._capture, self._stopping.is_set)
         if image is None:
             return False
         self._last = time.monotonic()
@@ -106,7 +106,7 @@ class Grabber:
             self._capture = self._camera.connect()
         except SourceError as error:
             return str(error).removeprefix(f"{self._camera.name} ")
-        if self._read_one(self._capture):
+        if self._read_one():
             return ""
         self._capture.release()
         return "it sends no frame"
