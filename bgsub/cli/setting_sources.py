@@ -18,6 +18,7 @@ from bgsub.errors import ParameterError, SourceError, did_you_mean
 FILE_NAME, REGIONS_FILE = "bgsub.toml", "bgsub-regions.toml"
 FOUND = (FILE_NAME, REGIONS_FILE)  # in the working folder; the page of a live run writes the second one
 METHOD = "method"
+SETTINGS = f"{__name__}.settings"  # key in the context: the settings behind its `default_map`
 
 Names = Mapping[str, Mapping[str, bool]]  # the options of each command, and whether they are parameters of the method
 Settings = dict[str, dict[str, "Setting"]]
@@ -42,18 +43,13 @@ def _inside(table: str) -> str:
     return f" in [{table}]" if table else ""
 
 
-def remember(context: click.Context, settings: dict[str, Setting]) -> None:
-    """Keep the settings behind the `default_map` of a context for `setting_of`."""
-    context.meta[__name__] = settings
-
-
 def setting_of(context: click.Context, option: click.Parameter) -> Setting | None:
     """Return the setting that gave an option its value; None for the command line and for defaults."""
     source = context.get_parameter_source(option.name or "")
     if source is ParameterSource.ENVIRONMENT:
         variable = next(variable for variable in option.envvar or () if os.environ.get(variable))
         return Setting(os.environ[variable], variable)
-    return context.meta[__name__].get(option.name) if source is ParameterSource.DEFAULT_MAP else None
+    return context.meta[SETTINGS].get(option.name) if source is ParameterSource.DEFAULT_MAP else None
 
 
 def called(context: click.Context | None, option: click.Parameter) -> str:

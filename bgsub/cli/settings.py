@@ -11,7 +11,7 @@ import click
 
 from bgsub.cli.help import HelpfulCommand
 from bgsub.cli.reporting import Reporting, logged, logger, reporting_options
-from bgsub.cli.setting_sources import FOUND, Setting, Settings, find_files, read_settings, remember, setting_of
+from bgsub.cli.setting_sources import FOUND, SETTINGS, Setting, Settings, find_files, read_settings, setting_of
 from bgsub.errors import ParameterError, did_you_mean
 
 _PREFIX = "BGSUB_"
@@ -95,7 +95,7 @@ def apply(context: click.Context, settings: Mapping[str, Setting]) -> None:
     """Use the settings of a command as defaults, which variables and the command line override."""
     options = long_names(context.command)
     own = [(options[key], setting) for key, setting in settings.items()]
-    remember(context, {option.name or "": setting for option, setting in own})
+    context.meta[SETTINGS] = {option.name or "": setting for option, setting in own}
     context.default_map = {option.name or "": as_typed(option, setting) for option, setting in own}
 
 
