@@ -168,7 +168,7 @@ def _notes(title: str, average: Average) -> list[str]:
 
 
 def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    """Return scores and their averages as JSON, indented by two; the notes list the fields.
+    """Return scores and their averages as JSON, indented by two.
 
     Parameters
     ----------

@@ -72,9 +72,8 @@ class RecorderSink(Sink):
 
     The feed decides what a motion event is. If possible, clips are copied from the source files without encoding, with
     sound and from the keyframe before. Otherwise they are encoded with the times of the source. A complete clip
-    appears with a picture of its peak, ``NAME.jpg``, and a line in ``clips.csv``: file, start and end in seconds and as
-    HH:MM:SS, peak share, date and time (cameras), source file and time in it, thumbnail. Existing clips are never
-    replaced. `Event.clip` is set when the clip is complete.
+    appears with a picture of its peak, ``NAME.jpg``, and a line in ``clips.csv``. Existing clips are never replaced.
+    `Event.clip` is set when the clip is complete.
 
     Parameters
     ----------

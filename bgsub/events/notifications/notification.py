@@ -100,15 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 class DeliveryError(Exception):
-    """A notification did not arrive.
-
-    Parameters
-    ----------
-    message : str
-        Reason, in one line.
-    final : bool
-        Whether sending the notification again would fail as well; an attribute too.
-    """
+    """A notification did not arrive; `final` is whether sending it again would fail too. The message is one line."""
 
     def __init__(self, message: str, final: bool = False) -> None:
         super().__init__(message)
