@@ -173,11 +173,8 @@ class ImageSequenceSource(FrameSource):
             super().__init__(f"images '{os.fspath(paths)}'", on_error, fps)
             self._paths = find_images(paths)
         else:
-            for path in paths:
-                if not isinstance(path, (str, os.PathLike)):
-                    raise ParameterError(
-                        f"a list of images needs paths, got {type(path).__name__}; pass frames as one array"
-                    )
+            if wrong := [type(path).__name__ for path in paths if not isinstance(path, (str, os.PathLike))]:
+                raise ParameterError(f"a list of images needs paths, got {wrong[0]}; pass frames as one array")
             self._paths = [Path(path) for path in paths]
             if not self._paths:
                 raise SourceError("the list of images is empty")
