@@ -1,7 +1,5 @@
 """Fresh virtual environments that share the installed packages of the test run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Dense float64 twin of the self-tuned tracker: whole matrices with columns U and V."""
 
-from __future__ import annotations
-
 import numpy as np
 from reference_tracking import raised, weighted_fit
 

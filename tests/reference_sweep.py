@@ -1,7 +1,5 @@
 """Dense float64 twins of the one-pass engine, and random cases for both."""
 
-from __future__ import annotations
-
 import itertools
 from collections import namedtuple
 

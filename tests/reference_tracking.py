@@ -1,7 +1,5 @@
 """Dense float64 twins of the kernels of tracker and segmenter, written like the formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate

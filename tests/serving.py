@@ -1,7 +1,5 @@
 """Servers in a thread."""
 
-from __future__ import annotations
-
 import socketserver
 import threading
 from collections.abc import Iterator

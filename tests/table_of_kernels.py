@@ -4,8 +4,6 @@
 table lacks, the rows that no stream calls, and the kernels that other memory layouts compile.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

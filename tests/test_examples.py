@@ -1,7 +1,5 @@
 """Every example runs on the bundled sample."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """A script in the style of OpenCV's tutorials with another constructor, against ground truth."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tune`: parameters change between frames and the model is kept."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

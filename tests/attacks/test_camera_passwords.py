@@ -1,7 +1,5 @@
 """The password of a camera goes to the host of its address only, and only behind a certificate that is verified."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack, contextmanager
 

@@ -1,7 +1,5 @@
 """Clients of the page that try to block its owner, to slow it down, or to read and control it without permission."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -1,7 +1,5 @@
 """Names and results from a stranger: what commands print, write and show in a browser, and damaged lists of events."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -3,8 +3,6 @@
 A resumed run raises the errors of its caller as they are, and a killed run leaves nothing hidden for ever.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

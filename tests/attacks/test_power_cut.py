@@ -1,7 +1,5 @@
 """After a power cut at any call that reaches the disk, the same command completes the outputs."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import random

@@ -1,7 +1,5 @@
 """Folders from a stranger: a bgsub.toml in the current folder, and links in place of outputs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Tiny scenes and cameras for the command line."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``bgsub live``: a camera on the loopback, a fake camera, and a fake screen."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

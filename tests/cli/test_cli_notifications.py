@@ -1,7 +1,5 @@
 """Commands and web addresses that are notified of motion, from the command line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

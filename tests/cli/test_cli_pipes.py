@@ -1,7 +1,5 @@
 """``-`` and named pipes: frames from other programs into bgsub, and out of it into others."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """``--privacy``: no output contains a pixel of the hidden regions."""
 
-from __future__ import annotations
-
 import io
 import urllib.request
 

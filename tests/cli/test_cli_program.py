@@ -1,7 +1,5 @@
 """The program: help, version, imports, options of the method, and a closed pipe."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

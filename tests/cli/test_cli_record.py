@@ -1,7 +1,5 @@
 """Clips of motion by ``run``, ``batch`` and ``live``: contents and times of synthetic films."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Tiny sequences on disk."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

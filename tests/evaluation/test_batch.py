@@ -1,7 +1,5 @@
 """Many sequences: order, masks on disk in the layout of the site, and their scores read back."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace

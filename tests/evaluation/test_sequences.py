@@ -1,7 +1,5 @@
 """Folders in the layout of changedetection.net: scored frames, trees of sequences, errors."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Averages, text table, JSON and CSV of scores."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """Streams of moving boxes as frames and separations."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.separation import Separation

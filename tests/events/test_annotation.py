@@ -1,7 +1,5 @@
 """Drawing of boxes, IDs, regions, time and events."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

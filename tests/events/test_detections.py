@@ -1,7 +1,5 @@
 """Detections, compared with those of SciPy."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

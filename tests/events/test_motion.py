@@ -1,7 +1,5 @@
 """Motion events."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Recording of clips."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

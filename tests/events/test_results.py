@@ -1,7 +1,5 @@
 """Pictures of objects, the overview of many results, and the search in them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Jobs: all outputs of a run and their names, wrong input, concurrent and stopped runs."""
 
-from __future__ import annotations
-
 import csv
 import re
 import threading

@@ -1,7 +1,5 @@
 """Runs of the pipeline: order, drops, failures of each stage, stops, and real files."""
 
-from __future__ import annotations
-
 import re
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Helpers for live tests: waiting for conditions, ports, threads, a page, a moving square."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Camera streams over the loopback with failures of the connection, and stamps in the pictures."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import socketserver

@@ -1,7 +1,5 @@
 """The page of a live run in a headless browser."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Regions drawn on the page: description, checks, storage."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

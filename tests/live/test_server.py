@@ -1,7 +1,5 @@
 """The page of a live run over HTTP: pictures, statistics, commands, and access control."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

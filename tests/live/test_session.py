@@ -1,7 +1,5 @@
 """Several cameras, each in a thread, with windows in the main thread and one page."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The pictures of a live run: views, reduced sizes, text, and frames without a mask yet."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The window with a fake screen: keys, close button, snapshots, and errors without a screen."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

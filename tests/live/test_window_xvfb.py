@@ -1,7 +1,5 @@
 """The window on a virtual screen (Xvfb): picture and keys."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Progress of the compilation of kernels, waiting time, and the lines of the log."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Compilation of kernels in other processes: success, failures, concurrency and exit."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

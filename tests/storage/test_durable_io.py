@@ -1,7 +1,5 @@
 """Atomic writes and their order of syncs, and growing files."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Synthetic scenes and matrices are deterministic, and their masks and parts are exact."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

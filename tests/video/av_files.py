@@ -1,7 +1,5 @@
 """Small video files of all kinds: variable rate, rotated, B-frames, grey, more than 8 bits, with sound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path

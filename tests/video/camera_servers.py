@@ -1,7 +1,5 @@
 """Cameras on the network with certificates, passwords and redirects."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import re

@@ -1,7 +1,5 @@
 """A network camera of the video tests."""
 
-from __future__ import annotations
-
 import pytest
 from serving import serving
 from video_fakes import MjpegServer

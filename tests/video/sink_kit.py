@@ -1,7 +1,5 @@
 """Helpers for tests of sinks: create, feed and read them."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Local cameras, simulated; addresses of cameras."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Names of outputs, and the sinks that are made for them."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Frames from pipes and on standard output."""
 
-from __future__ import annotations
-
 import os
 from fractions import Fraction
 

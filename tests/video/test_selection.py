@@ -1,7 +1,5 @@
 """Places in a video, and parts of a source: the same frames as of the whole."""
 
-from __future__ import annotations
-
 import threading
 import time
 from fractions import Fraction

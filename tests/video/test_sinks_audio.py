@@ -1,7 +1,5 @@
 """The sound of the source in the results: beep and flash are at the same time."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """The contract of all outputs: complete or absent, closed twice, aborted, without frames, resumed."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

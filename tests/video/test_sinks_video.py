@@ -1,7 +1,5 @@
 """Videos as outputs: pixels, times, alpha, errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import sys

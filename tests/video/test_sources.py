@@ -1,7 +1,5 @@
 """What is special about each kind of source, and wrong inputs."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

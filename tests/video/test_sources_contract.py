@@ -1,7 +1,5 @@
 """The contract of all kinds of sources."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Video files: times, pixels, damage; pixels are those of OpenCV."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from unittest import mock
 

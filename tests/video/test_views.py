@@ -1,7 +1,5 @@
 """Views of a separation for all kinds of frames."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """Frames and files for tests; simulated subtractors, sources, sinks, cameras and displays."""
 
-from __future__ import annotations
-
 import http.server
 import io
 import os

@@ -1,7 +1,5 @@
 """Fakes for tests of batches: jobs that take no time, and workers that run tasks in this thread."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import Future
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixtures of the batch tests."""
 
-from __future__ import annotations
-
 import pytest
 from batch_fakes import FakeJobs
 

@@ -1,7 +1,5 @@
 """Matrices and pictures with a known low-rank and a known sparse part."""
 
-from __future__ import annotations
-
 import numpy as np
 
 
