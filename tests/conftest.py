@@ -14,9 +14,9 @@ from video_fakes import ThresholdSubtractor, Writers, make_frames
 
 from bgsub.numerics.threads import cores
 
-settings.register_profile("ci", derandomize=True)  # reproducible in CI
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("tests", max_examples=15, deadline=None)
+settings.register_profile("ci", settings.get_profile("tests"), derandomize=True)  # reproducible in CI
+settings.load_profile("ci" if os.environ.get("CI") else "tests")
 for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if hasattr(signal, name):
         signal.signal(getattr(signal, name), handler)  # nohup and background shells ignore them, for all children

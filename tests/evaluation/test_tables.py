@@ -107,7 +107,7 @@ def brute_force(mask, truth, roi) -> Confusion:
     return Confusion(*(int(v) for v in (tp, fp, fn, tn, shadow, shadow_fp)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     arrays(np.uint8, SHAPE, elements=st.sampled_from([0, 1, 126, 127, 128, 255])),
     arrays(np.uint8, SHAPE, elements=st.sampled_from([0, 50, 85, 170, 255])),

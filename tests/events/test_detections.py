@@ -15,7 +15,7 @@ from bgsub.errors import DependencyError, ParameterError
 from bgsub.events import ObjectLinker
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31), st.integers(1, 6))
 def test_objects_match_those_of_scipy(height, width, seed, min_area):
     rng = np.random.default_rng(seed)

@@ -163,7 +163,7 @@ def test_restored_state_is_identical(uneven):
 boxes = st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 20), st.integers(1, 20))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(boxes, max_size=6), max_size=25))
 def test_objects_are_reported_once_per_frame(frames):
     linker = ObjectLinker(RATE, min_area=1, join=0)

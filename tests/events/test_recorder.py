@@ -10,7 +10,7 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from video_fakes import ListSink, read_video
 
@@ -123,7 +123,6 @@ def test_frames_of_clips(tmp_path, factory, moving, options, clips):
         np.testing.assert_allclose(levels, [frame.index for frame in one.frames], atol=1)
 
 
-@settings(deadline=None, max_examples=12)
 @given(
     st.lists(st.tuples(st.integers(0, 99), st.integers(1, 12)), max_size=8),
     st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 4), st.integers(0, 20)),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bgsub.numerics.grassmann import Retraction, project
 
-examples = settings(max_examples=25, deadline=None)
+examples = settings(max_examples=25)
 seeds = st.integers(0, 10_000)
 steps = st.floats(-3, 3)
 

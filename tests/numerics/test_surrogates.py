@@ -30,7 +30,7 @@ FORMULAS = (
     + [(f, reference.surrogate_weight) for f in (lp_weight, log_weight)]
 )
 
-examples = settings(max_examples=25, deadline=None)
+examples = settings(max_examples=25)
 residuals = st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=20).map(np.array)
 scales = st.floats(1e-3, 2)
 exponents = st.floats(0.1, 0.9)

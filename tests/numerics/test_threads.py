@@ -42,7 +42,7 @@ def calls(length, threads, grain=1):
 @pytest.mark.usefixtures("pool")
 def test_bands_cover_the_range_once():
     @given(length=st.integers(1, 500), threads=st.integers(1, 9), grain=st.integers(1, 64))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def check(length, threads, grain):
         found = calls(length, threads, grain)
         assert [band for _, _, band in found] == list(range(len(found)))

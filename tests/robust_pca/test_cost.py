@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rpca_planted import SURROGATES, some
 
@@ -19,7 +19,6 @@ from bgsub.robust_pca.noise import ResidualScale
 @example(m=2047, n=1, seed=0, masked=True)  # sizes about whole blocks
 @example(m=2049, n=1, seed=1, masked=False)
 @example(m=4099, n=1, seed=2, masked=True)
-@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cost_and_influence_match_the_surrogate(dtype, surrogate, m, n, seed, masked):
@@ -57,7 +56,6 @@ def test_large_and_small_mu_lose_no_digits(dtype, mu, size, rounding):
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
-@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("kind", [BasisHalf, CoefficientHalf])
 def test_gradient_of_a_half_is_the_slope(kind, surrogate, m, n, seed):
@@ -87,7 +85,6 @@ def test_a_step_of_the_subspace_projects_the_low_rank_matrix():
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999), ridge=st.floats(0, 5))
-@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     X, mask, U, Y = some(m, n, seed)

@@ -13,7 +13,7 @@ SHAPES = st.sampled_from([(1, 1), (3, 5), (7, 4, 1), (5, 6, 3), (2, 9, 4)])
 
 
 @given(hnp.arrays(st.sampled_from([np.uint8, np.uint16]), SHAPES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_integers_round_trip(frame):
     frames = FrameFormat.of(frame)
     x = frames.to_vector(frames.check(frame), np.empty(frames.size, np.float32))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference_scene as reference
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bgsub.scene.illumination import Illumination, Light, _LightFit
@@ -14,8 +14,6 @@ F = np.float32
 THRESHOLD = 0.08
 SIZES = {1: (30, 40), 3: (60, 80)}
 COLOURS = [1, pytest.param(3, marks=pytest.mark.large)]
-
-sizes = settings(max_examples=15, deadline=None)
 
 
 def picture(channels, seed=0):
@@ -70,7 +68,6 @@ def planted(seed, n, c):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(2, 9), w=st.integers(2, 9), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_values_contrast_and_explained_share(dtype, h, w, c, seed):
     rng = np.random.default_rng(seed)
     x, y = (255 * rng.random((2, h, w, c))).astype(dtype)
@@ -84,7 +81,6 @@ def test_values_contrast_and_explained_share(dtype, h, w, c, seed):
 
 
 @given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_explained_share_of_a_fit_equals_its_twin(n, c, seed):
     fit, places, base, x, light = planted(seed, n, c)
     light = replace(light, tone=0.3 * light.tone)  # brighter values stay brighter
@@ -94,7 +90,6 @@ def test_explained_share_of_a_fit_equals_its_twin(n, c, seed):
 
 
 @given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_fit_equals_its_twin(n, c, seed):
     fit, places, base, x, light = planted(seed, n, c)
     penalty = np.diag(np.r_[np.full(12, 1e-4), np.full(4, 3e-3)])
@@ -119,7 +114,6 @@ def test_fit_equals_its_twin(n, c, seed):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(1, 9), w=st.integers(1, 9), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_render_equals_its_twin(dtype, h, w, c, seed):
     rng = np.random.default_rng(seed)
     full = 255 if dtype == "uint8" else 1

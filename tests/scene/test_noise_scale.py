@@ -18,7 +18,7 @@ OBJECT = np.s_[8:16, 10:22]
 
 
 @given(h=st.integers(1, 14), w=st.integers(1, 14), share=st.floats(0.4, 1), seed=st.integers(0, 999))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_solid_equals_its_twin(h, w, share, seed):
     strong = (np.random.default_rng(seed).random((h, w)) < share).astype(np.uint8)
     solid = np.full((h, w), 9, np.uint8)

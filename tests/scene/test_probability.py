@@ -24,7 +24,7 @@ def vote_on(residual, sigma, side=5, threshold=0.08, factor=2.5):
     return ForegroundProbability(residual, sigma, np.float32(threshold), np.float32(factor), side)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 3, 5, 7]), st.integers(0, 2**31))
 def test_map_equals_its_twin(height, width, side, seed):
     rng = np.random.default_rng(seed)
@@ -34,7 +34,7 @@ def test_map_equals_its_twin(height, width, side, seed):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31))
 def test_mask_decides_the_side(height, width, seed):
     rng, calls = np.random.default_rng(seed), []

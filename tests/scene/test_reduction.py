@@ -94,7 +94,7 @@ def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):
 
 
 @given(h=st.integers(1, 14), w=st.integers(1, 90), channels=st.sampled_from((1, 3)), seed=st.integers(0, 999))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_trimming_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels)).astype(np.float32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference_scene as reference
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bgsub._opencv import cv2
@@ -17,8 +17,6 @@ H, W = 72, 96
 FAR = [(0.5, -0.3, 0.0), (2.6, 1.7, 0.0), (-5.2, 3.1, 0.0), (0.0, 0.0, 0.012), (3.0, -2.0, -0.02)]
 TEXTURES = {1: reference.Texture(1, 1), 3: reference.Texture(3, 3)}
 OBJECTS = {1: reference.Texture(11, 1), 3: reference.Texture(13, 3)}
-
-sizes = settings(max_examples=15, deadline=None)
 
 
 def registered(channels, h=H, w=W):
@@ -52,7 +50,6 @@ def places_of(state, h, w):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(8, 30), w=st.integers(8, 30), c=st.integers(1, 3), seed=st.integers(0, 99))
-@sizes
 def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(dtype, h, w, c, seed):
     image, scale = planted(h, w, c, seed, dtype)
     points = _Scale((h, w, c))
@@ -86,7 +83,6 @@ def test_coarse_pictures_are_means_over_squares(dtype, h, w, c):
 
 
 @given(h=st.integers(9, 20), w=st.integers(9, 20), seed=st.integers(0, 99))
-@sizes
 def test_correlation_equals_its_twin(h, w, seed):
     one, other = (planted(h, w, 1, seed + i, "float32")[0] for i in range(2))
     image = (np.roll(one, (1, -2), (0, 1)) if seed % 3 else one) + F(0.3) * other
@@ -112,7 +108,6 @@ def equations(rng, n, c, h=20, w=26):
 
 
 @given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), rests=st.booleans(), seed=st.integers(0, 99))
-@sizes
 def test_steps_equal_gauss_newton(n, c, rests, seed):
     rng = np.random.default_rng(seed)
     image, points, rows = equations(rng, n, c)
@@ -131,7 +126,6 @@ def test_steps_equal_gauss_newton(n, c, rests, seed):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(1, 7), w=st.integers(1, 7), c=st.integers(1, 3), seed=st.integers(0, 99))
-@sizes
 def test_shift_equals_its_twin(dtype, h, w, c, seed):
     image, _ = planted(h, w, c, seed, dtype)
     outside, _ = planted(h, w, c, seed + 1, dtype)

@@ -16,7 +16,7 @@ H, W = 12, 20
 EVERY = segmentation._EVERY[1]
 RATE, BELIEF, FULL = F(1 / 16), F(0.625), F(255)  # exact in binary, so that twins round equally
 
-sizes = settings(max_examples=25, deadline=None)
+sizes = settings(max_examples=25)
 shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 3])}
 
 

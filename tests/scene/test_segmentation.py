@@ -20,7 +20,7 @@ def segment(segmenter, over):
 
 
 @given(h=st.integers(1, 20), w=st.integers(1, 90), half=st.integers(0, 15), seed=st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_majority_equals_its_twin(h, w, half, seed):
     rng, side = np.random.default_rng(seed), 2 * half + 1
     candidates = ((rng.random((h, w)) < 0.5) & (rng.random((h, 1)) < 0.6)).astype(np.uint8)
@@ -61,7 +61,7 @@ def _left_of(labels, region):
 
 @given(h=st.integers(1, 14), w=st.integers(1, 90), share=st.floats(0.2, 0.9), area=st.integers(2, 30),
        seed=st.integers(0, 999))  # fmt: skip
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_removal_of_small_regions_equals_its_twin(h, w, share, area, seed):
     rng = np.random.default_rng(seed)
     mask = np.where(rng.random((h, w)) < share, np.uint8(255), np.uint8(0))

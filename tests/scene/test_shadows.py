@@ -70,7 +70,7 @@ def assert_between(found, twin):
 
 
 @given(h=st.integers(1, 9), w=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_classify_equals_its_twin(h, w, channels, seed):
     rng, threshold, exposure, coloured = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2], seed % 3 > 0
     black = [0, 0.125][seed // 2 % 2]
@@ -105,7 +105,7 @@ def test_classify_equals_its_twin(h, w, channels, seed):
 
 @given(h=st.integers(1, 30), w=st.integers(1, 30), middle=st.sampled_from([0, 0.2]), seed=st.integers(0, 99))
 @example(h=30, w=150, middle=0.0, seed=0)  # several chunks
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_decide_equals_its_twin(h, w, middle, seed):
     rng, side = np.random.default_rng(seed), kernels._SIDE
     mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
@@ -201,7 +201,7 @@ def votes_of(p, q, mask):
 
 
 @given(seed=st.integers(0, 999), black=st.sampled_from([0.0, 0.05]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_votes_equal_their_twin(seed, black):
     rng, h, w = np.random.default_rng(seed), 13, 9
     l = rng.uniform(0.1, 1, (h, w, 1)) * rng.uniform(0.7, 1, (h, w, 3))
@@ -300,7 +300,7 @@ def outline(x, l, mask):
 
 
 @given(h=st.integers(1, 24), w=st.integers(1, 80), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_see_outline_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
@@ -334,7 +334,7 @@ def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
     h=st.integers(1, 12), w=st.integers(1, 12), side=st.integers(0, 7), channels=st.sampled_from([1, 3]),
     seed=st.integers(0, 999),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     rng = np.random.default_rng(seed)
     l = rng.uniform(0.3, 0.9, (h, w, channels))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import reference_scene as reference
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bgsub.parameters import SubtractorParameters
@@ -18,11 +18,8 @@ H, W, FPS = 40, 50, 10
 LOOKS = 2  # frames between two checks
 BOX = np.s_[12:26, 15:35]
 
-sizes = settings(max_examples=15, deadline=None)
-
 
 @given(n=st.integers(1, 200), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_update_ages_equals_its_twin(n, c, seed):
     rng = np.random.default_rng(seed)
     anchor, age, aged = np.zeros((n, c), F), np.zeros(n, np.uint16), np.zeros(-(-n // 64), np.uint8)

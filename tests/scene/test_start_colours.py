@@ -37,7 +37,7 @@ def naive_counts(frames, limits, q=3):
 
 
 @given(channels=st.sampled_from([1, 3]), stretch=st.booleans(), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_count_colours_equals_its_twin(channels, stretch, seed):
     rng = np.random.default_rng(seed)
     if stretch:  # of pixels that keep their colour, which take a fast path, but for one

@@ -19,8 +19,6 @@ from bgsub.tracking.basis import Basis, DeferredStep
 from bgsub.tracking.step import make_step
 from bgsub.tracking.subspace import PixelSubset
 
-sizes = settings(max_examples=15, deadline=None)
-
 
 # the kernels of each further surrogate are compiled for seconds
 @pytest.mark.parametrize(
@@ -42,7 +40,7 @@ sizes = settings(max_examples=15, deadline=None)
     hides=st.booleans(),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, everywhere, hides, seed):
     case = dense.Case(n, block, channels, dtype, k, period, seed, surrogate, everywhere, hides)
     stack, products, picture, over, strong = case.result()
@@ -71,7 +69,6 @@ def assert_compared(case, picture, over, strong):
 @given(
     n=st.integers(2, 300), block=st.integers(1, 40), period=st.integers(1, 3), seed=st.integers(0, 999), data=st.data()
 )
-@sizes
 def test_two_bands_equal_one(n, block, period, seed, data):
     case = dense.Case(n, block, 3, np.uint8, 4, period, seed, SURROGATES[0], seed % 2 == 0, hides=seed % 3 == 0)
     band = data.draw(st.integers(0, -(-n // block)))
@@ -82,7 +79,6 @@ def test_two_bands_equal_one(n, block, period, seed, data):
 
 @pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)])
 @given(n=st.integers(1, 200), block=st.integers(1, 100), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
-@sizes
 def test_compare_shows_a_background_or_keeps_it(dtype, n, block, channels, seed):
     case = dense.Case(n, block, channels, dtype, 2, 1, seed, SURROGATES[0])
     low_rank = np.empty(case.pixels.size, F)
@@ -99,7 +95,6 @@ def test_compare_shows_a_background_or_keeps_it(dtype, n, block, channels, seed)
 @given(
     n=st.integers(1, 200), block=st.integers(1, 100), period=st.integers(1, 3), seed=st.integers(0, 999),
 )  # fmt: skip
-@sizes
 def test_pixels_of_visited_blocks_learn(n, block, period, seed):
     case, rng = dense.Case(n, block, 3, np.uint8, 2, period, seed, SURROGATES[0]), np.random.default_rng(seed)
     images, skip = case.images(), rng.integers(0, 2, n).astype(np.uint8)
@@ -129,7 +124,6 @@ blocked = given(
 
 
 @blocked
-@sizes
 def test_settle_equals_its_twin(m, k, block, period, seed, data):
     newest = data.draw(st.integers(-1, period - 1))
     begin = data.draw(st.integers(0, (m - 1) // block)) * block
@@ -146,7 +140,6 @@ def test_settle_equals_its_twin(m, k, block, period, seed, data):
 
 
 @blocked
-@sizes
 def test_gather_reads_the_deferred_basis(m, k, block, period, seed, data):
     index = np.sort(data.draw(st.lists(st.integers(0, m - 1), min_size=1, max_size=50)))
     basis, V, e = pending(m, k, block, period, seed)
@@ -159,7 +152,6 @@ def test_gather_reads_the_deferred_basis(m, k, block, period, seed, data):
 
 @given(m=st.integers(8, 60), k=st.integers(1, 5), period=st.integers(1, 3), block=st.integers(1, 9),
        steps=st.integers(1, 12), seed=st.integers(0, 999))  # fmt: skip
-@sizes
 def test_deferred_steps_equal_dense_steps(m, k, period, block, steps, seed):
     rng = np.random.default_rng(seed)
     deferred, V, e = DeferredStep(k, period, block), np.linalg.qr(rng.standard_normal((m, k)))[0], np.zeros(m)
@@ -184,7 +176,7 @@ def test_deferred_steps_equal_dense_steps(m, k, period, block, steps, seed):
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
 @given(m=st.integers(12, 80), k=st.integers(1, 7), w=st.floats(0.01, 0.6), seed=st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_full_step_equals_the_thin_step_of_length_one(surrogate, m, k, w, seed):
     case = dense.SmallStep(m, k, seed, surrogate, w)
     step = make_step(case.stack.T @ case.e, np.zeros((0, k)), case.C, case.y, w, "scaled")
@@ -201,7 +193,7 @@ def test_full_step_equals_the_thin_step_of_length_one(surrogate, m, k, w, seed):
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
 @given(m=st.integers(12, 60), k=st.integers(1, 4), w=st.floats(0.01, 0.6), complete=st.booleans(),
        seed=st.integers(0, 999))  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_accepted_full_step_does_not_increase_the_objective(surrogate, m, k, w, complete, seed):
     case = dense.SmallStep(m, k, seed, surrogate, w, complete=complete)
     given_past = np.zeros((m, k)), case.C

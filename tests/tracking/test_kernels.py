@@ -11,8 +11,6 @@ from bgsub.tracking import _kernels
 from bgsub.tracking.batch_start import fit_rows
 
 EVERYTHING = np.empty(0, F)
-
-sizes = settings(max_examples=15, deadline=None)
 # the kernels of each further surrogate are compiled for seconds
 each_case = pytest.mark.parametrize(
     ("surrogate", "complete"),
@@ -38,7 +36,6 @@ def planted(m, k, seed, outliers=0.2):
 
 @each_case
 @given(m=st.integers(1, 5000), k=st.integers(1, 9), r=st.integers(0, 3), seed=st.integers(0, 99))
-@sizes
 def test_residual_sweep_matches_its_twin(surrogate, complete, m, k, r, seed):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((k + r + 1, m)) / np.sqrt(m)
@@ -61,7 +58,6 @@ def test_residual_sweep_matches_its_twin(surrogate, complete, m, k, r, seed):
     "surrogate", [SURROGATES[0], *(pytest.param(s, marks=pytest.mark.slow) for s in SURROGATES[1:])]
 )
 @given(m=st.integers(1, 5000), n=st.integers(1, 10), seed=st.integers(0, 99))
-@sizes
 def test_trial_cost_matches_its_twin(surrogate, m, n, seed):
     rng = np.random.default_rng(seed)
     rows, c, x = rng.standard_normal((n, m)) / np.sqrt(m), rng.standard_normal(n), rng.random(m)
@@ -72,7 +68,6 @@ def test_trial_cost_matches_its_twin(surrogate, m, n, seed):
 
 
 @given(m=st.integers(1, 5000), n=st.integers(1, 12), seed=st.integers(0, 99), data=st.data())
-@sizes
 def test_transform_rows_is_a_matrix_product(m, n, seed, data):
     n_new = data.draw(st.integers(1, n))
     rng = np.random.default_rng(seed)
@@ -93,7 +88,6 @@ def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
 
 @each_case
 @given(m=st.integers(40, 400), k=st.integers(1, 6), seed=st.integers(0, 99))
-@sizes
 def test_subset_coefficients_match_their_twin(surrogate, complete, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
     start, before = truth + 0.01, x.astype(F)
@@ -114,7 +108,6 @@ def test_subset_coefficients_match_their_twin(surrogate, complete, m, k, seed):
 
 
 @given(m=st.integers(40, 400), k=st.integers(2, 6), share=st.sampled_from([0.0, 1e-4, 1e-3]), seed=st.integers(0, 99))
-@sizes
 def test_a_direction_that_is_hidden_keeps_its_coefficient(m, k, share, seed):
     rng = np.random.default_rng(seed)
     U = np.zeros((m, k))
@@ -132,7 +125,7 @@ def test_a_direction_that_is_hidden_keeps_its_coefficient(m, k, share, seed):
 
 @pytest.mark.parametrize(("surrogate", "dtype"), list(zip(SURROGATES, [np.uint8, np.uint16, np.float32], strict=True)))
 @given(n=st.integers(16, 30), m=st.integers(1, 200), k=st.integers(1, 4), seed=st.integers(0, 99))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, seed):
     rng = np.random.default_rng(seed)
     top = {np.uint8: 255.0, np.uint16: 65535.0, np.float32: 1.0}[dtype]

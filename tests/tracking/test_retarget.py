@@ -13,7 +13,7 @@ F = np.float32
 
 
 @given(m=st.integers(1, 20000), k=st.integers(1, 6), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @pytest.mark.parametrize("chosen", [True, False])
 def test_the_change_of_the_basis_matches_its_twin(chosen, m, k, seed):
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ SURROGATES = [Surrogate.flattening_at(4.0, name) for name in ("atan", "log", "lp
 LIMITS = self_tuned._FIT
 LARGEST = 60 if config.DISABLE_JIT else 2500
 STEPS = 8 if config.DISABLE_JIT else 40
-sizes = settings(max_examples=4 if config.DISABLE_JIT else 12, deadline=None)
+sizes = settings(max_examples=4 if config.DISABLE_JIT else 12)
 # the kernels of each further surrogate are compiled for half a minute
 compiled_for_it = pytest.mark.slow
 each_case = pytest.mark.parametrize(
@@ -212,7 +212,6 @@ def test_laws_of_every_step(surrogate, observed):
 @given(
     m=st.integers(1, 40), k=st.integers(1, 6), observed=st.floats(0, 1), seed=st.integers(0, 999), auto=st.booleans()
 )
-@settings(max_examples=15, deadline=None)
 def test_any_size_stays_orthonormal(m, k, observed, seed, auto):
     rng, k = np.random.default_rng(seed), min(m, k)
     tracker = SubspaceTracker("auto" if auto else k, max_rank=k)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bgsub.numerics.surrogates import Surrogate
@@ -57,7 +57,6 @@ def test_a_still_or_black_start_gives_an_orthonormal_basis(brightness):
 
 
 @given(k=st.integers(1, 5), n=st.integers(5, 9), m=st.integers(10, 60), seed=st.integers(0, 99), data=st.data())
-@settings(max_examples=15, deadline=None)
 def test_orthonormalise_keeps_the_product(k, n, m, seed, data):
     rng = np.random.default_rng(seed)
     rank = data.draw(st.integers(0, k))

@@ -26,7 +26,7 @@ def state(m, k, r, seed):
     ("metric", "surrogate"), list(zip(["scaled", "canonical", "scaled"], SURROGATES, strict=True)), ids=str
 )
 @given(m=st.integers(12, 60), k=st.integers(1, 4), seed=st.integers(0, 999), t=st.floats(0.05, 2.0), data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_thin_step_matches_the_dense_one(metric, surrogate, m, k, seed, t, data):
     r = data.draw(st.integers(0, k))
     U, Q, R, C, x, y, a = state(m, k, r, seed)

@@ -120,7 +120,7 @@ def test_frames_of_the_part(options, expected):
         assert indices(source) == list(expected)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 40), st.integers(1, 60), st.integers(1, 9), st.booleans(), st.booleans())
 def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_seconds):
     end = start + count
