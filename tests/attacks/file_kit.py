@@ -37,9 +37,6 @@ def frames(count=60):
     return room
 
 
-# -- models
-
-
 def save_models(folder):
     """Save models at several moments; return their paths with the number of frames that they have seen."""
     saved = []
@@ -233,8 +230,6 @@ def crafted_models(model, folder):
         yield str(special)[:80], Path(special)
 
 
-# -- other files
-
 CODECS = {
     **{"mjpeg.avi": "yuvj420p", "mpeg4.avi": "yuv420p", "ffv1.avi": "bgr0", "rawvideo.avi": "bgr24"},
     **{"mpeg4.mp4": "yuv420p", "libx264.mp4": "yuv420p", "libx265.mp4": "yuv420p", "libx264.mkv": "yuv420p"},
@@ -383,9 +378,6 @@ def readable_files(folder):
     for name in ("npy", "npz", "mat"):
         known[name] = folder / f"a.{name}", [*decompose, str(folder / f"a.{name}")]
     return known
-
-
-# -- checkpoints
 
 
 def _job(folder):

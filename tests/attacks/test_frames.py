@@ -65,9 +65,6 @@ def masks_of(subtractor, name, first, count=AFTER):
     return [mask_of(subtractor, name, index).tobytes() for index in range(first, first + count)]
 
 
-# -- interrupts
-
-
 class Interrupt:
     """Raise an error at the n-th line or instruction inside the package; count them if n is None."""
 
@@ -161,9 +158,6 @@ def test_an_interrupted_frame_leaves_no_damage(name, tries, caplog):
     assert missed <= tries(2, 50)  # a frame does not always take the same number of instructions
 
 
-# -- arrays
-
-
 def overlapping(frame):
     """Yield a copy of a frame with an array for the mask in the same memory, shifted by a row or not."""
     memory, shape = np.zeros(frame.nbytes + frame.shape[1], np.uint8), frame.shape[:2]
@@ -188,9 +182,6 @@ def test_arguments_in_the_same_memory(name):
             yield (index, number), np.array_equal(other.apply(image, out, knownForegroundMask=hidden), mask)
     for other in others:
         yield "background", np.array_equal(other.getBackgroundImage(), whole.getBackgroundImage())
-
-
-# -- copies, forks and threads
 
 
 @pytest.mark.parametrize("name", ["usual", "reduced", "grey"])

@@ -77,9 +77,6 @@ def post(token: str, body: bytes, length: int | None = None) -> bytes:
     return head.encode() + b"Content-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
 
 
-# -- denial of service
-
-
 def silent(target, ended):
     with target.connect():
         ended.wait()
@@ -167,8 +164,6 @@ def test_clients_that_do_not_read_are_dropped(monkeypatch, score):
     score("page: clients that do not read", outcomes)
 
 
-# -- other sites
-
 OTHER_SITES = [
     {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": kind}
     for site in ("cross-site", "same-site")
@@ -199,8 +194,6 @@ def test_other_sites_are_refused(token, score):
             assert not [name for name in headers if name.startswith("Access-Control")]
     score(f"page: requests of other pages, {'with' if token else 'without'} a token", outcomes)
 
-
-# -- invalid requests
 
 KEY = f"Authorization: Bearer {TOKEN}\r\n".encode()
 COMMAND = b"POST /control HTTP/1.1\r\n" + KEY + b"Content-Type: application/json\r\n"

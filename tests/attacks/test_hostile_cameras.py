@@ -297,9 +297,6 @@ def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries):
         yield grown, all(grown[name] <= limit for name, limit in most.items())
 
 
-# -- references to other places
-
-
 def hls(place: str) -> bytes:
     return b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n" + place.encode() + b"\n#EXT-X-ENDLIST\n"
 

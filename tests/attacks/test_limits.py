@@ -88,9 +88,6 @@ def place(inputs, tmp_path, monkeypatch):
     return tmp_path
 
 
-# -- full disks
-
-
 @pytest.mark.parametrize("kind", COMMANDS)
 @scored("full disk: {kind}")
 def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries):
@@ -140,9 +137,6 @@ def test_a_full_or_closed_terminal_gives_the_exit_code(place, score, monkeypatch
     score("full or closed terminal or pipe", outcomes.items())
 
 
-# -- few open files
-
-
 @scored("few open files")
 def test_few_open_files_end_in_one_line(place, tries):
     for words, limits in (
@@ -154,9 +148,6 @@ def test_few_open_files_end_in_one_line(place, tries):
             code, error = start(*words, "--overwrite", "-q", code=code)
             is_clear = code == 0 or (code in (1, 2) and error.count("\n") == 1)
             yield (words, files, error), is_clear and "Traceback" not in error
-
-
-# -- little memory
 
 
 @pytest.fixture

@@ -64,9 +64,6 @@ def over(name, function, values):
     return [(name, function, value) for value in values]
 
 
-# -- uses of the library
-
-
 def separated(frames, **parameters):
     """Return all results of a subtractor, whose state can be restored."""
     subtractor, results = BackgroundSubtractor(start_frames=12, **parameters), []
@@ -130,9 +127,6 @@ USES = {
 }
 
 
-# -- parameters
-
-
 @pytest.mark.parametrize(
     "names", ["mu threshold noise_factor", "min_area fps absorb_after", "forgetting scale max_value p"]
 )
@@ -169,9 +163,6 @@ def test_parameters_of_robust_pca(quality, surrogate, matrix, judge):
         cases += over("p", lambda v, X=X: fitted(X, p=v, **given), SHARES)
         cases += over("tolerance", lambda v, X=X: fitted(X, tolerance=v, **given), EDGES)
     judge(f"parameters of robust PCA, {surrogate}, {quality}", cases)
-
-
-# -- units
 
 
 @pytest.mark.parametrize(
@@ -213,9 +204,6 @@ def test_vectors_of_any_scale(use, dtype, matrix, judge):
     if "batch" not in use and "PCA" not in use:
         cases += over("later", lambda v: USES[use](np.vstack([scaled(1), scaled(v), scaled(1)])), EDGES[:-1])
     judge(f"{use} times 1e-324 to 1e300, {np.dtype(dtype)}", cases)
-
-
-# -- content and layout
 
 
 def contents():
@@ -280,9 +268,6 @@ def test_layouts_give_identical_results(layout, matrix, street, judge):
     frames = [np.ascontiguousarray(frame[..., 0]) for frame in street]
     reals = [frame / np.float32(255) for frame in frames]
     judge(f"layout: {layout}", over("use", same, [*USES, "frames of float32"]))
-
-
-# -- streams
 
 
 @scored("a model saved after any frame of a hostile stream continues")

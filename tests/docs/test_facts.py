@@ -17,8 +17,6 @@ def read(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-# -- from other tools
-
 SECTIONS = {part.partition("\n")[0].partition(":")[0]: part for part in read("from-other-tools.md").split("\n## ")[1:]}
 OPTIONS = {
     name
@@ -61,9 +59,6 @@ def test_every_name_in_a_table_exists(section):
         assert names or cell == "none", cell
         assert all(is_known(section, name) for name in names), cell
     assert not is_known(section, "--motions")
-
-
-# -- how-tos
 
 
 def test_the_defaults_on_the_tuning_page_are_correct():

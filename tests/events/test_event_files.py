@@ -153,9 +153,6 @@ def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     assert [bool(sink.checkpoint()["feed"]) for sink in sinks] == [True, False]
 
 
-# -- in a pipeline ----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def source():
     return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), fps=25)

@@ -60,9 +60,6 @@ def test_live_sources_drop_the_oldest():
     assert summary.dropped == 50 - summary.frames
 
 
-# Failures
-
-
 def fails(error, *arguments, **options):
     """The run raises this very error."""
     with pytest.raises(type(error)) as caught:
@@ -101,9 +98,6 @@ def test_failure_of_progress_and_of_closing(subtractor, caplog):
     assert "while stopping: stuck" in caplog.messages
 
 
-# Stopping
-
-
 @pytest.mark.parametrize("live", [False, True])
 def test_quit(subtractor, live):
     controls, source, sink = Controls(), FakeSource(1000, live=live), ListSink()
@@ -136,9 +130,6 @@ def test_signal_while_outputs_are_closed(subtractor):
     summary = Pipeline(FakeSource(1000), subtractor, [sink], progress=progress).run()
     assert (summary.stopped, summary.frames, sink.ended) == ("SIGINT", 6, ["close"])
     assert signal.getsignal(signal.SIGINT) is before
-
-
-# process_video, with real files
 
 
 def test_yields_every_frame_with_its_separation(subtractor, frames, tmp_path):

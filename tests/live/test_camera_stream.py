@@ -92,8 +92,6 @@ def test_wait_for_a_missing_camera(caplog):
     assert "no answer, no access, or no video; trying again in 0.05 s" in caplog.text
 
 
-# Over TCP and RTSP
-
 SIZE = (160, 120)
 
 

@@ -49,9 +49,6 @@ def vector(U, rng, outliers=0.1, noise=0.02):
     return x.astype(F)
 
 
-# -- kernels
-
-
 @pytest.mark.parametrize("kind", ["taken", "refused", "inside the span"])
 @given(m=st.integers(9, 200), k=st.integers(1, 4), w=st.floats(1e-3, 0.5), seed=st.integers(0, 99))
 @sizes
@@ -135,9 +132,6 @@ def test_coefficients_match_their_twin(surrogate, observed, n, k, seed):
     np.testing.assert_allclose(e, omega * r, atol=2e-3)
     assert share == pytest.approx(mean, rel=1e-3)
     assert ratio == pytest.approx(median, rel=2e-2)
-
-
-# -- the class
 
 
 def twins(surrogate, rng, m, k, subset=4000, **parameters):

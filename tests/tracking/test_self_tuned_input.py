@@ -34,9 +34,6 @@ def assert_sound(tracker):
     assert np.isfinite(tracker.scale_).all()
 
 
-# -- laws of the data
-
-
 @both_ranks
 @pytest.mark.parametrize("power", [-20, 13])
 def test_the_unit_of_the_data_does_not_matter(rank, power):
@@ -75,8 +72,6 @@ def test_fewer_entries_than_directions_change_nothing(seen):
     assert tracker.n_samples_seen_ == FEW + 1
 
 
-# -- vectors of all kinds
-
 X, ZERO = vectors(), np.zeros((FEW, 40), np.float32)
 STREAMS = {
     "zeros first": np.vstack([ZERO, X]),
@@ -110,9 +105,6 @@ def test_any_batch_is_a_start(start):
     assert_sound(fed(tracker, X))
 
 
-# -- parameters
-
-
 @pytest.mark.parametrize(
     ("parameters", "tunes", "adapts"),
     [
@@ -139,9 +131,6 @@ def test_given_parameters_are_not_tuned(parameters, tunes, adapts):
     if tunes:
         with pytest.raises(ParameterError, match="subspace_ needs mu and forgetting to be given as numbers"):
             _ = tracker.subspace_
-
-
-# -- states
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,6 @@ def test_orthonormalise_keeps_the_product(k, n, m, seed, data):
     np.testing.assert_allclose(Z @ V, Y @ U, atol=1e-3)
 
 
-# -- cross-validation
-
 H, W, FRAMES = 30, 40, 40
 BACKGROUND = np.random.default_rng(8).uniform(60, 180, (H, W))
 

@@ -142,9 +142,6 @@ def test_wrong_parameters():
             CameraSource(0, **{name: value})
 
 
-# Addresses
-
-
 def test_without_password():
     expected = {
         "rtsp://host/stream": "rtsp://host/stream",

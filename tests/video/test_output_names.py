@@ -16,8 +16,6 @@ from bgsub.video.views import VIEWS
 
 NOW = datetime(2026, 3, 4, 5, 6, 7)
 
-# Names
-
 
 def test_outputs():
     assert tuple(VIEWS) == output_names.VIEWS
@@ -81,9 +79,6 @@ def test_wrong_templates():
     for template, words in wrong.items():
         with pytest.raises(ParameterError, match=f"{re.escape(words)}$"):
             check_name(template)
-
-
-# The sinks
 
 
 @pytest.fixture

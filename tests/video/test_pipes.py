@@ -67,9 +67,6 @@ def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
     assert 0 < len(got) < COUNT
 
 
-# Standard output
-
-
 def test_a_closed_reader_is_reported_once(frames):
     reader, writer = os.pipe()
     sink = StreamSink(Outlet(writer), "mask", Fraction(25))

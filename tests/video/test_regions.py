@@ -162,9 +162,6 @@ def test_an_object_that_fills_a_region_is_no_event_of_the_frame():
     assert most > 0.9
 
 
-# Sources with black regions
-
-
 @pytest.mark.parametrize(("dtype", "channels"), [("u1", (3,)), ("u2", ()), ("f2", (3,)), ("f4", ())])
 def test_regions_are_black_and_nothing_else_changes(dtype, channels):
     frames = np.ones((3, 20, 30, *channels), dtype)

@@ -39,9 +39,6 @@ def numbers(count=100):
     return ArraySource(np.arange(count, dtype=np.uint8).reshape(-1, 1, 1), fps=RATE)
 
 
-# Places
-
-
 def test_places():
     expected = {
         "0": frame(0),
@@ -86,9 +83,6 @@ def test_any_text_is_a_place_or_an_error_of_one_line(text):
     else:
         assert (place.frame is None) != (place.seconds is None)
         assert place.amount >= 0
-
-
-# Parts
 
 
 def selected(source, start=None, end=None, duration=None, every=1):
@@ -194,9 +188,6 @@ def test_properties_of_the_source_are_kept(tmp_path, frames, monkeypatch):
     monkeypatch.setattr(images, "read_image", lambda path: seen.append(path.stem) or read(path))
     assert indices(open_source(folder, start=5, end=10, every=2)) == [5, 7, 9]
     assert seen == ["in000006", "in000008", "in000010"]  # no others are read
-
-
-# Video files
 
 
 def check_equal(frames, others):

@@ -92,9 +92,6 @@ def test_only_a_complete_output_replaces_the_old_one(tmp_path, kind, frames):
         make(kind, tmp_path / "out" / "deeper")
 
 
-# Resuming
-
-
 def uninterrupted(kind, folder, images):
     fed(make(kind, folder), images, fps=30)
     return content(folder)

@@ -82,9 +82,6 @@ def test_sizes_of_videos_are_even_and_colours_about_kept(tmp_path, suffix, view,
         assert np.abs(found.astype(int) - image).max() < 8
 
 
-# Times
-
-
 NTSC = Fraction(30000, 1001)
 
 
@@ -124,9 +121,6 @@ def test_segments_start_with_keyframes_and_the_index_is_in_front(tmp_path, frame
     assert len(packets) == SEGMENT + 3
     data = sink.path.read_bytes()
     assert 0 < data.index(b"moov") < data.index(b"mdat")
-
-
-# Errors
 
 
 def test_wrong_sizes_and_endings(tmp_path, frames):
@@ -257,9 +251,6 @@ def test_images_of_an_older_run_are_removed_at_the_end(tmp_path, frames):
     assert "bin000012.png" in files(tmp_path)  # given up
     fed(ImageSequenceSink(tmp_path, clean=True), frames[:3])
     assert files(tmp_path) == sorted([*others, "bin000001.png", "bin000002.png", "bin000003.png"])
-
-
-# Arrays and still images
 
 
 def load(path):

@@ -22,9 +22,6 @@ def names(source):
     return [frame.name for frame in source]
 
 
-# Image sequences
-
-
 def test_a_folder_gives_its_images_in_natural_order(tmp_path, frames):
     folder = write_images(tmp_path / "input", frames, "in{}.png")
     (folder / "in2.png").rename(folder / "in2.PNG")
@@ -125,9 +122,6 @@ def test_a_folder_without_readable_images(tmp_path, frames, monkeypatch):
         open_source(tmp_path)
 
 
-# Cameras
-
-
 def test_a_camera_that_loses_a_frame_or_sends_none(monkeypatch, frames, caplog):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
     source = CameraSource(0, on_error="skip")
@@ -152,9 +146,6 @@ def test_an_address_without_an_answer_is_given_up():
         assert time.monotonic() - begin < 5
 
 
-# Arrays
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [((5, 1, 1), np.uint8), ((5, 4, 6, 1), np.uint16), ((5, 4, 6, 3), np.float32), ((5, 4, 6, 4), np.uint8)],
@@ -173,9 +164,6 @@ def test_wrong_arrays():
             open_source(np.zeros(shape, np.uint8))
     with pytest.raises(ParameterError, match="array must be uint8, uint16 or floating, got int64"):
         open_source(np.zeros((5, 4, 6), np.int64))
-
-
-# Wrong inputs
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ def images(source):
     return [frame.image for frame in source]
 
 
-# Times
-
 STAMPS = [0, 33, 70, 400, 401, 1000, 1033, 2500, 2540, 2600, 5000, 5021]
 
 
@@ -72,9 +70,6 @@ def test_frames_that_an_edit_list_leaves_out_are_no_damage(tmp_path, caplog):
     assert caplog.messages == []
 
 
-# Pixels
-
-
 @pytest.mark.parametrize("rotation", [90, 180, 270])
 def test_rotation_is_that_of_opencv(tmp_path, rotation):
     if not hasattr(av.VideoStream, "set_display_rotation"):
@@ -100,9 +95,6 @@ def test_lossless_colour_and_grey(tmp_path):
         found = images(read_frames(write_av(tmp_path / "clip.mkv", pictures, codec="ffv1", pix_fmt=pix_fmt)))
         assert found[0].dtype == pictures.dtype
         np.testing.assert_array_equal(found, pictures)
-
-
-# Damage
 
 
 def damage(folder, packets, count=30):
@@ -175,9 +167,6 @@ def test_closed_sources(tmp_path):
         next(frames)
     with pytest.raises(SourceError, match=r"is closed$"):
         list(frames)
-
-
-# Files without their end, and whole files without a length
 
 
 def whole(tmp_path, kind):

@@ -133,9 +133,6 @@ def test_file_limit_is_raised_within_the_hard_limit(monkeypatch):
         raise_file_limit(101, "a batch")
 
 
-# With Dask
-
-
 @pytest.fixture
 def inner_cluster(monkeypatch):
     """A cluster in this process."""
