@@ -1,7 +1,5 @@
 """Tiny scenes and cameras for the command line."""
 
-import itertools
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,25 +7,24 @@ from video_fakes import write_images
 
 from bgsub._opencv import cv2
 
-HEIGHT, WIDTH, SQUARE = 32, 48, 10
-QUICK = ("--start-frames", 10)
+HEIGHT, WIDTH, SQUARE, QUICK = 32, 48, 10, ("--start-frames", 10)
 # A shell may make a background process ignore Ctrl-C.
-PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.cli import main; main()"
+PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom bgsub.cli import main\n"
+PROGRAM += "if __name__ == '__main__': main()\n"
 
 
-def make_scene(count, height=HEIGHT, width=WIDTH, channels=3, dtype=np.uint8, empty=0) -> np.ndarray:
+def make_scene(count, height=HEIGHT, width=WIDTH, channels=3, empty=0) -> np.ndarray:
     """A still, slightly noisy picture; after `empty` frames a bright square crosses it.
 
     Returns (count, height, width, channels), or (count, height, width) for one channel.
     """
     rng = np.random.default_rng(3)
-    top = np.iinfo(dtype).max
     picture = rng.uniform(0.1, 0.4, (height, width, channels))
     frames = picture + rng.normal(0, 0.005, (count, height, width, channels))
     for index in range(empty, count):
         left = 2 * (index - empty) % max(width - SQUARE, 1)
         frames[index, height // 4 : height // 4 + SQUARE, left : left + SQUARE] = 0.9
-    frames = (frames.clip(0, 1) * top).astype(dtype)
+    frames = (255 * frames.clip(0, 1)).astype(np.uint8)
     return frames[..., 0] if channels == 1 else frames
 
 
@@ -37,19 +34,6 @@ def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:
     write_images(root / "input", frames)
     write_images(root / "groundtruth", np.where(frames.min(axis=3) > 200, 255, 0).astype(np.uint8), "gt{:06d}.png")
     (root / "temporalROI.txt").write_text(scored)
-
-
-class Endless:
-    """The images of a network camera, repeated until `ended` is set."""
-
-    def __init__(self, images: list[bytes]) -> None:
-        self.images, self.ended = images, threading.Event()
-
-    def __iter__(self):
-        for image in itertools.cycle(self.images):
-            if self.ended.wait(0.005):
-                return
-            yield image
 
 
 def names(folder: str | Path) -> list[str]:

@@ -8,14 +8,12 @@ import re
 import threading
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from batch_fakes import FakeWorkers
-from cli_inputs import Endless, make_scene
-from serving import serving
-from video_fakes import MjpegServer, write_images, write_video
+from cli_inputs import make_scene
+from serve_camera import LoopbackCamera
+from video_fakes import write_images, write_video
 
-from bgsub._opencv import cv2
 from bgsub.cli import invoke
 from bgsub.jobs.job import Statistics
 from bgsub.numerics.compilation import logger as kernel_logger
@@ -129,11 +127,8 @@ def signal_after(monkeypatch):
 @pytest.fixture
 def endless_stream(frames):
     """A network camera that repeats the thirty frames."""
-    server = MjpegServer(np.empty(0))
-    server.images = Endless([cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames])
-    with serving(server):
-        yield server
-        server.images.ended.set()
+    with LoopbackCamera(list(frames), 200) as camera:
+        yield camera
 
 
 @pytest.fixture

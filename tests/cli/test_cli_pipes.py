@@ -16,7 +16,6 @@ pytestmark = needs_pipes
 
 
 def start(folder, *words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE):
-    """Start the program in a process of its own."""
     command = [sys.executable, "-c", PROGRAM, *map(str, words)]
     return subprocess.Popen(command, cwd=folder, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
 

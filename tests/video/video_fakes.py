@@ -1,6 +1,6 @@
 """Frames and files for tests; simulated subtractors, sources, sinks, cameras and displays."""
 
-import http.server
+import csv
 import io
 import os
 import threading
@@ -112,13 +112,9 @@ def separate(image: np.ndarray) -> Separation:
     scale = 1.0 if image.dtype.kind == "f" else np.iinfo(image.dtype).max
     level = image.reshape(*image.shape[:2], -1).max(axis=2) / scale
     return Separation(
-        frame=image,
-        mask=np.where(level > 0.5, 255, 0).astype(np.uint8),
-        background=np.zeros_like(image),
-        residual=level.astype(np.float32),
-        coefficients=np.zeros(0),
-        phase="tracking",
-    )
+        frame=image, mask=np.where(level > 0.5, 255, 0).astype(np.uint8), background=np.zeros_like(image),
+        residual=level.astype(np.float32), coefficients=np.zeros(0), phase="tracking",
+    )  # fmt: skip
 
 
 class ThresholdSubtractor:
@@ -227,34 +223,6 @@ def wait_first(monkeypatch, seconds: float) -> None:
     monkeypatch.setattr("bgsub.video.sources.camera_connection.FIRST_WAIT", seconds)
 
 
-class MjpegServer(http.server.ThreadingHTTPServer):
-    """Serves the frames as ``/stream.mjpg``."""
-
-    daemon_threads = False
-
-    def __init__(self, frames: np.ndarray) -> None:
-        super().__init__(("127.0.0.1", 0), _MjpegHandler)
-        self.images = [cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames]
-        self.address = f"http://127.0.0.1:{self.server_address[1]}/stream.mjpg"
-
-
-class _MjpegHandler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
-        self.end_headers()
-        try:
-            for image in self.server.images:
-                head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(image)}\r\n\r\n"
-                self.wfile.write(head.encode() + image + b"\r\n")
-            self.wfile.write(b"--frame--\r\n")
-        except OSError:
-            self.close_connection = True
-
-    def log_message(self, *_args) -> None:
-        pass
-
-
 def quit_after(controls: Controls, count: int):
     """Return a progress callback that quits after `count` frames."""
     seen = []
@@ -265,6 +233,11 @@ def quit_after(controls: Controls, count: int):
             controls.quit()
 
     return progress
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file."""
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 
 def content(folder):
