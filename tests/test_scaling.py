@@ -1,10 +1,9 @@
 """The scripts that measure speed and memory, on small frames."""
 
-import csv
-
 import cv2
 import numpy as np
 import pytest
+from video_fakes import read_table
 
 from bgsub.evaluation.speed import time_methods
 
@@ -15,8 +14,7 @@ def test_speed_by_size_rank_and_streams(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scaling, "SIZE", (160, 120))
     small = ["--sizes", "64x48,96x72", "--ranks", "1,2", "--streams", "1,2", "--frames", "61", "--seconds", "0.1"]
     scaling.main([*small, "-o", str(tmp_path / "speed")], standalone_mode=False)
-    with (tmp_path / "speed.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(tmp_path / "speed.csv")
     cells = {(r["panel"], r["method"], r["width"], r["rank"], r["streams"], r["kind"], r["threads"]) for r in rows}
     threads = {"1", str(scaling.cores())}
     for method in ("bgsub", "mog2"):

@@ -1,6 +1,5 @@
 """Clips of motion by ``run``, ``batch`` and ``live``: contents and times of synthetic films."""
 
-import csv
 import json
 import shutil
 import signal
@@ -11,16 +10,16 @@ import numpy as np
 import pytest
 from av_files import write_av
 from cli_inputs import names
-from video_fakes import write_images
+from video_fakes import read_table, write_images
 
 from bgsub.jobs import batch
 from bgsub.jobs.batch import BatchResult
 from bgsub.video import open_source
 
 RATE, GROUP = 10, 20  # frames per second, frames between keyframes
-SHAPE = (96, 128, 3)
-QUICK = ("--start-frames", 20)
+SHAPE, QUICK = (96, 128, 3), ("--start-frames", 20)
 TIGHT = ("--pre-roll", 0.5, "--post-roll", 0.5, "--event-gap", 1)
+CLIPS = Path("clips", "clips.csv")
 LATE = 0.35  # seconds: detection may start or end some frames late
 
 
@@ -61,13 +60,8 @@ def plain(films):
     return films / "plain.mp4"
 
 
-def rows(path="clips/clips.csv"):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def spans():
-    return [(float(row["start"]), float(row["end"])) for row in rows()]
+    return [(float(row["start"]), float(row["end"])) for row in read_table(CLIPS)]
 
 
 def test_clips_are_copied_without_other_outputs(cli, here, plain):
@@ -78,7 +72,7 @@ def test_clips_are_copied_without_other_outputs(cli, here, plain):
     assert [row[-2:] for row in table[1:]] == [[f"plain-000{n}.mp4", f"plain-000{n}.jpg"] for n in (1, 2, 3)]
     assert names(here) == ["clips"]
     assert names("clips") == ["clips.csv", *(f"plain-000{n}.{end}" for n in (1, 2, 3) for end in ("jpg", "mp4"))]
-    for row, (start, end) in zip(rows(), SPANS, strict=True):
+    for row, (start, end) in zip(read_table(CLIPS), SPANS, strict=True):
         # A copied clip begins at a keyframe; there is one every 2 s.
         assert float(row["start"]) == pytest.approx((start - 0.5) // 2 * 2)
         assert float(row["end"]) == pytest.approx(end + 0.5, abs=LATE)
@@ -89,14 +83,13 @@ def test_clips_are_copied_without_other_outputs(cli, here, plain):
             for one, other in zip(clip, frames[round(float(row["start"]) * RATE) :], strict=False):
                 np.testing.assert_array_equal(one.image, other.image)
                 assert one.time == pytest.approx(other.time - float(row["start"]), abs=1e-6)
-    assert rows()[1]["start_time"] == "00:00:10.000"
+    assert read_table(CLIPS)[1]["start_time"] == "00:00:10.000"
 
 
 def test_encoded_clips_keep_the_sound(cli, here, plain):
     cli("run", plain, "--record", "clips", "--privacy", "0,0,20,20", *TIGHT, *QUICK).clean()
-    # They do not begin at keyframes.
     assert spans() == [(pytest.approx(a - 0.5, abs=LATE), pytest.approx(b + 0.5, abs=LATE)) for a, b in SPANS]
-    for row, (start, end) in zip(rows(), spans(), strict=True):
+    for row, (start, end) in zip(read_table(CLIPS), spans(), strict=True):
         with av.open(str(Path("clips", row["file"]))) as clip:
             sound = clip.streams.audio[0]
             assert float(sound.duration * sound.time_base) == pytest.approx(end - start, abs=0.3)
@@ -109,7 +102,7 @@ def test_motion_across_two_files_is_one_clip(cli, here, films):
     answer = cli("run", *(films / f"cam-{n}.mp4" for n in (1, 2, 3)), "--record", "clips", *TIGHT, *QUICK).clean()
     assert "3 videos '" in answer.out
     assert names("clips") == ["cam-0001.jpg", "cam-0001.mp4", "cam-0002.jpg", "cam-0002.mp4", "clips.csv"]
-    first, second = rows()
+    first, second = read_table(CLIPS)
     assert (first["start"], first["source"], first["source_time"]) == ("16.000", "cam-1.mp4", "00:00:16.000")
     assert float(first["end"]) == pytest.approx(22.5, abs=LATE)
     assert (second["start"], second["source"], second["source_time"]) == ("44.000", "cam-3.mp4", "00:00:04.000")
@@ -138,7 +131,7 @@ def test_batch_records_into_the_folder_of_each_file(cli, here, films, serial):
     shutil.copy(films / "cam-1.mp4", here / "two.mp4")
     cli("batch", "one.mp4", "two.mp4", "-o", "out", "--record", "clips", *TIGHT, *QUICK).ok()
     assert names("out/one") == names("out/two") == ["clips", "result.json"]
-    assert [len(rows(f"out/{name}/clips/clips.csv")) for name in ("one", "two")] == [3, 1]
+    assert [len(read_table(Path("out", name, CLIPS))) for name in ("one", "two")] == [3, 1]
     again = cli("batch", "one.mp4", "two.mp4", "-o", "out", "--record", "clips", *TIGHT, *QUICK).ok()
     assert again.out.startswith("0 done, 0 failed, 2 done before")
     for name in ("a/clips", "/clips", "."):
@@ -172,12 +165,10 @@ def test_scan_lists_motion_and_writes_nothing(cli, here, films):
     lines = cli("scan", films / "exact.mp4", *SCAN).clean().out.splitlines()
     assert lines[0].split() == ["#", "start", "end", "length", "peak", "box"]
     assert lines[-1].endswith("; 3 motion events")
-    assert [line.split()[0] for line in lines[1:-1]] == ["1", "2", "3"]
-    assert names(here) == []
+    assert ([line.split()[0] for line in lines[1:-1]], names(here)) == (["1", "2", "3"], [])
     listed = json.loads(cli("scan", films / "exact.mp4", "--json", *SCAN).clean().out)["motion"]
     for row, (start, end) in zip(listed, SPANS, strict=True):
-        assert row["start"] == pytest.approx(start, abs=LATE)
-        assert row["end"] == pytest.approx(end, abs=LATE)
+        assert (row["start"], row["end"]) == (pytest.approx(start, abs=LATE), pytest.approx(end, abs=LATE))
         assert row["length"] == pytest.approx(row["end"] - row["start"])
         _, y, w, h = row["box"]
         assert (y, h, w) == (pytest.approx(30, abs=1), pytest.approx(40, abs=1), pytest.approx(20, abs=1))
@@ -189,7 +180,7 @@ def test_scan_of_a_region_of_which_motion_is_a_share(cli, here, plain):
     """The object, 6 % of the frame, fills the region for a moment in two of its three walks."""
     words = ("scan", plain, "--roi", "gate=40,30,20,40", "--csv", "motion.csv", *SCAN, "--min-event-length", 0)
     assert "; 2 motion events" in cli(*words, "--motion-threshold", "60%").clean().out
-    first, *others = rows("motion.csv")
+    first, *others = read_table(Path("motion.csv"))
     assert (first["regions"], len(others), float(first["peak_share"]) > 0.8) == ("gate", 1, True)
     assert float(first["x"]) >= 40
     assert "; no motion" in cli(*words, "--motion-threshold", "gate=100%", "--motion-threshold", 0).clean().out
@@ -238,10 +229,9 @@ def test_search_and_overview_of_results(cli, here, plain):
     assert page.count('"picture":"objects/00000') == objects
     found = cli("search", "out", "--region", "gate=40,0,20,96", "--csv", "found.csv").clean()
     assert found.out.splitlines()[-1].startswith("out: ")
-    listed = rows("found.csv")
+    listed = read_table(Path("found.csv"))
     assert len(listed) == len(found.out.splitlines()) - 2 >= 2
-    assert {row["regions"] for row in listed} == {"gate"}
-    assert float(listed[0]["start"]) == pytest.approx(6, abs=0.5)
+    assert ({row["regions"] for row in listed}, float(listed[0]["start"])) == ({"gate"}, pytest.approx(6, abs=0.5))
     later = json.loads(cli("search", "out", "--region", "gate=40,0,20,96", "--from", "10s", "--json").clean().out)
     assert [row["start"] for row in later] == [float(row["start"]) for row in listed if float(row["end"]) >= 10]
     assert cli("search", "out", "--region", "0,0,5,5").clean().out == "out: nothing in region1\n"

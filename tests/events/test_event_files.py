@@ -1,6 +1,5 @@
 """Files of events."""
 
-import csv
 import json
 from dataclasses import replace
 from unittest.mock import Mock
@@ -8,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from event_scenes import RATE, busy, close, mask_of, pairs, together, walk, write
-from video_fakes import ThresholdSubtractor
+from video_fakes import ThresholdSubtractor, read_table
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import AnnotatingSink, EventFeed, EventSink, MotionRules, ObjectLinker
@@ -26,11 +25,6 @@ ALL = Regions(["all=0,0,100%,100%"])
 BACK_AND_FORTH = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
 
 
-def table(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def run(folder, frames, fps=RATE, events=None, **options):
     with EventSink(folder, **options) as sink:
         write(pairs(frames, fps, events), sink)
@@ -39,12 +33,10 @@ def run(folder, frames, fps=RATE, events=None, **options):
 
 def test_csv(tmp_path):
     run(tmp_path, together(walk((0, 10), (3, 0), 20)), events={6: "light-change", 7: "light-change", 9: "covered"})
-    rows = table(tmp_path / "events.csv")
+    rows = read_table(tmp_path / "events.csv")
     assert [(row["type"], row["id"], row["start_frame"], row["end_frame"]) for row in rows] == [
-        ("light-change", "", "6", "7"),
-        ("covered", "", "9", "9"),
-        ("object", "1", "0", "19"),
-    ]
+        ("light-change", "", "6", "7"), ("covered", "", "9", "9"), ("object", "1", "0", "19"),
+    ]  # fmt: skip
     names = ("start_time", "end_time", "peak_area", "peak_frame", "peak_x", "peak_w", "frames")
     assert [rows[2][name] for name in names] == ["0.000", "0.760", "96", "0", "0", "8", "20"]
     assert rows[0]["peak_area"] == ""
@@ -54,10 +46,8 @@ def test_json_lines(tmp_path):
     boxes = walk((0, 10), (3, 1), 20)
     run(tmp_path, together(boxes), regions=ALL)
     (event,) = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
-    assert event["track"]["frame"] == list(range(20))
-    assert event["track"]["box"] == [list(box) for box in boxes]
-    assert event["track"]["area"] == [96] * 20
-    assert event["track"]["time"] == [frame / RATE for frame in range(20)]
+    assert (event["track"]["frame"], event["track"]["box"]) == (list(range(20)), [list(box) for box in boxes])
+    assert (event["track"]["area"], event["track"]["time"]) == ([96] * 20, [frame / RATE for frame in range(20)])
     assert event["track"]["centroid"][1] == [6.5, 16.5]
     assert (event["id"], event["regions"], event["track_step"]) == (1, ["all"], 1)
 
@@ -65,12 +55,11 @@ def test_json_lines(tmp_path):
 def test_regions_are_counted(tmp_path):
     other = [None] * 20 + walk((4, 30), (0, 0), 10)
     run(tmp_path, together(BACK_AND_FORTH, other), regions=Regions(["left=0,0,30,48", "right=60,0,36,48"]))
-    left, right = table(tmp_path / "regions.csv")
+    left, right = read_table(tmp_path / "regions.csv")
     assert (left["region"], left["events"], left["entries"], left["peak_objects"]) == ("left", "2", "3", "1")
     assert (right["events"], right["entries"], right["peak_objects"]) == ("1", "1", "1")
     # An object is in the region when a quarter of its 8 pixels is: frames 27 to 53.
-    assert right["occupied_frames"] == "27"
-    assert right["occupied_seconds"] == f"{27 / RATE:.3f}"
+    assert (right["occupied_frames"], right["occupied_seconds"]) == ("27", f"{27 / RATE:.3f}")
     inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in BACK_AND_FORTH]
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
 
@@ -82,23 +71,22 @@ def test_seconds_in_a_region_at_a_variable_frame_rate(tmp_path, gaps, seconds):
     for (frame, separation), time in zip(pairs(together([(20, 10, 8, 12)] * 100)), times, strict=True):
         sink.write(replace(frame, time=time), separation)
     sink.close()
-    (row,) = table(tmp_path / "regions.csv")
+    (row,) = read_table(tmp_path / "regions.csv")
     assert float(row["occupied_seconds"]) == pytest.approx(seconds, abs=0.1)
 
 
 @pytest.mark.parametrize("frames", [[], [[]] * 3])
 def test_runs_without_frames_or_objects(tmp_path, frames):
     run(tmp_path, frames, regions=ALL)
-    assert table(tmp_path / "events.csv") == []
+    assert read_table(tmp_path / "events.csv") == []
     assert (tmp_path / "events.csv").read_text().startswith("type,id,start_frame")
-    assert (tmp_path / "events.jsonl").read_text() == ""
-    assert table(tmp_path / "regions.csv")[0]["events"] == "0"
+    assert ((tmp_path / "events.jsonl").read_text(), read_table(tmp_path / "regions.csv")[0]["events"]) == ("", "0")
     assert sorted(path.name for path in tmp_path.iterdir()) == FILES
 
 
 def test_frames_without_time(tmp_path):
     run(tmp_path, together(walk((0, 10), (3, 0), 20)), fps=None, regions=ALL)
-    (row,), (region,) = table(tmp_path / "events.csv"), table(tmp_path / "regions.csv")
+    (row,), (region,) = read_table(tmp_path / "events.csv"), read_table(tmp_path / "regions.csv")
     assert (row["start_time"], row["end_time"], row["start_frame"], row["end_frame"]) == ("", "", "0", "19")
     assert json.loads((tmp_path / "events.jsonl").read_text())["end_time"] is None
     assert (region["occupied_seconds"], region["occupied_frames"]) == ("", "20")
@@ -148,7 +136,7 @@ def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     close(sinks)
     assert update.call_count == 40
     lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
-    rows = table(tmp_path / "csv" / "events.csv")
+    rows = read_table(tmp_path / "csv" / "events.csv")
     assert [json.loads(line)["id"] for line in lines] == [int(row["id"]) for row in rows]
     assert [bool(sink.checkpoint()["feed"]) for sink in sinks] == [True, False]
 
@@ -163,7 +151,7 @@ def test_runs_with_a_region(tmp_path, source):
     sinks = create_event_sinks(EVENT_FORMATS, source, make_feed(source, regions=regions), tmp_path.joinpath)
     assert Pipeline(source, RegionSubtractor(ThresholdSubtractor(), regions), sinks).run().frames == 40
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "objects", "summary.html"])
-    assert (rows := table(tmp_path / "events.csv"))
+    assert (rows := read_table(tmp_path / "events.csv"))
     assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
 
 

@@ -1,6 +1,5 @@
 """Recording of clips."""
 
-import csv
 import os
 import re
 import time
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from video_fakes import ListSink, read_video
+from video_fakes import ListSink, read_table, read_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
@@ -22,8 +21,7 @@ from bgsub.events.recorder import RecorderSink
 from bgsub.separation import Separation
 from bgsub.video import Frame
 
-RATE = 10
-SHAPE = (32, 48)
+RATE, SHAPE = 10, (32, 48)
 KINDS = (MotionRules, ClipRules)
 HEADER = "file,start,end,start_time,end_time,peak_share,began,source,source_time,thumbnail\n"
 
@@ -83,18 +81,13 @@ def record(folder, factory, moving, memory=1 << 28, **options):
     return sink
 
 
-def rows_of(folder):
-    with (folder / "clips.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
     released = []
     monkeypatch.setattr("bgsub.events.recorder._MOST_CLIPS", 2)
     monkeypatch.setattr("bgsub.events.recorder.release_unused", lambda: released.append(1))
     sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
     assert (sink.count, [clip.path.stem for clip in sink.clips]) == (4, ["video-0003", "video-0004"])
-    assert len(rows_of(tmp_path)) == len(released) == 4
+    assert len(read_table(tmp_path / "clips.csv")) == len(released) == 4
 
 
 @pytest.mark.parametrize(
@@ -130,7 +123,6 @@ def test_frames_of_clips(tmp_path, factory, moving, options, clips):
 def test_clips_match_the_definition(tmp_path_factory, runs, rules):
     moving = {index for start, length in runs for index in range(start, start + length)}
     factory, (before, after, least, gap) = Factory(), rules
-    # Half a frame more, so that rounding has no effect.
     times = {"pre_roll": before + 0.5, "post_roll": after + 0.5, "min_duration": least - 0.5, "max_gap": gap + 0.5}
     times = {name: max(value / RATE, 0.0) for name, value in times.items()}
     record(tmp_path_factory.mktemp("clips"), factory, moving, **times)
@@ -176,7 +168,7 @@ def test_encoded_clips(tmp_path):
     np.testing.assert_allclose([p[20, 20, 0] for p in pictures], [6 * i for i in range(15, 29)], atol=6)
     times = {"start": "1.500", "end": "2.800", "start_time": "00:00:01.500", "end_time": "00:00:02.800", "began": ""}
     places = {"source": "cam 0/a:b", "source_time": "00:00:01.500", "thumbnail": "cam-0-a-b-0001.jpg"}
-    assert rows_of(tmp_path) == [{"file": clip.path.name, "peak_share": "0.199870", **times, **places}]
+    assert read_table(tmp_path / "clips.csv") == [{"file": clip.path.name, "peak_share": "0.199870", **times, **places}]
     assert {path.name for path in tmp_path.iterdir()} == {"clips.csv", clip.path.name, "cam-0-a-b-0001.jpg"}
 
 
@@ -258,7 +250,8 @@ def test_concurrent_runs_keep_every_line_of_the_list(tmp_path):
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(add, "abc"))
-    assert {row["file"] for row in rows_of(tmp_path)} == {f"{s}-{n}.mp4" for s in "abc" for n in range(10)}
+    found = {row["file"] for row in read_table(tmp_path / "clips.csv")}
+    assert found == {f"{s}-{n}.mp4" for s in "abc" for n in range(10)}
     assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
 
 
@@ -294,7 +287,8 @@ def test_old_clips_are_removed(tmp_path, rules, kept):
     assert sorted(path.stem for path in folder.glob("*.mp4")) == [*kept, "mine"]
     assert sorted(path.stem for path in folder.glob("*.jpg")) == [name for name in kept if name != "e"]
     assert outside.exists()
-    assert [row["file"] for row in rows_of(folder)] == ["../outside.mp4", *(f"{name}.mp4" for name in kept)]
+    left = [row["file"] for row in read_table(folder / "clips.csv")]
+    assert left == ["../outside.mp4", *(f"{name}.mp4" for name in kept)]
 
 
 def test_boxes_and_time_on_clips(tmp_path, factory):

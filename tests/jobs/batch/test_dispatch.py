@@ -1,6 +1,5 @@
 """Each source gets its results once: retries, skipped sources, published folders, stops."""
 
-import csv
 import json
 import logging
 import os
@@ -12,6 +11,7 @@ from unittest import mock
 
 import pytest
 from batch_fakes import DAMAGED, FULL, FakeWorkers, lines, names, run, visible
+from video_fakes import read_table
 
 import bgsub
 from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
@@ -35,8 +35,7 @@ def panel(source, folder):
 def test_each_source_has_its_folder_and_is_done_once(jobs, files, output):
     seen, workers = [], FakeWorkers(slots=3)
     result = run(files, output, workers, progress=seen.append)
-    assert names(result.done) == ALL
-    assert (result.complete, result.done, workers.most) == (True, seen, 3)
+    assert (names(result.done), result.complete, result.done, workers.most) == (ALL, True, seen, 3)
     assert visible(output) == ["a", "b", "c", "d"]
     assert [text(output, name) for name in "abcd"] == [f"text of {name}" for name in "abcd"]
     assert [line["result"]["outputs"] for line in lines(output)] == [["mask.txt"]] * 4
@@ -46,8 +45,7 @@ def test_each_source_has_its_folder_and_is_done_once(jobs, files, output):
         if lost:
             (output / "manifest.jsonl").write_bytes(b"")
         result = run(files, output)
-        assert (jobs.done, names(result.skipped), result.complete) == (ALL, ALL, True)
-        assert len(lines(output)) == 4
+        assert (jobs.done, names(result.skipped), result.complete, len(lines(output))) == (ALL, ALL, True, 4)
 
 
 def test_changed_sources_and_outputs_are_done_again(jobs, files, output):
@@ -64,19 +62,16 @@ def test_changed_sources_and_outputs_are_done_again(jobs, files, output):
 
     run(files, output)
     for change in (
-        lambda: source.write_text("another text"),
-        (done / "mask.txt").unlink,
-        lambda: done.rename(output.parent / "elsewhere"),
-        lambda: os.truncate(done / "mask.txt", 0),
+        lambda: source.write_text("another text"), (done / "mask.txt").unlink,
+        lambda: done.rename(output.parent / "elsewhere"), lambda: os.truncate(done / "mask.txt", 0),
         lambda: change_record(lambda record: record["result"]["outputs"].append("clips")),
         lambda: change_record(damage),
-    ):
+    ):  # fmt: skip
         jobs.done.clear()
         change()
         result = run(files, output)
         assert jobs.done == names(result.done) == ["b.mp4"]
-        assert text(output, "b") == source.read_text()
-        assert visible(output) == ["a", "b", "c", "d"]
+        assert (text(output, "b"), visible(output)) == (source.read_text(), ["a", "b", "c", "d"])
 
 
 def test_overwrite_does_everything_again_and_other_options_need_it(jobs, files, output, caplog):
@@ -85,8 +80,7 @@ def test_overwrite_does_everything_again_and_other_options_need_it(jobs, files, 
     with pytest.raises(ParameterError, match=r"'.*/a' were made by .* \(--save mask, now panel\); --overwrite"):
         run(files, output, make_job=panel)
     again = run(files, output, make_job=panel, overwrite=True)
-    assert (len(again.done), len(again.skipped), len(jobs.done)) == (4, 0, 8)
-    assert visible(output) == ["a", "b", "c", "d"]
+    assert (len(again.done), len(again.skipped), len(jobs.done), visible(output)) == (4, 0, 8, ["a", "b", "c", "d"])
     (files / "a.mp4").write_text("another text")
     run(files, output, make_job=panel)
     assert f"before '{files / 'a.mp4'}' was changed" in caplog.messages[-1]
@@ -202,14 +196,11 @@ def test_ctrl_c_while_a_result_is_published_comes_after_its_line(jobs, files, ou
 
 def test_wrong_option_makes_no_folder(jobs, files, output):
     for options, message in (
-        ({"parameters": {"rank": 0}}, "rank"),
-        ({"privacy": ("1,2,3",)}, "a region must be"),
-        ({"roi": ("nowhere.png",)}, "got 'nowhere.png'"),
-        ({"save": ("musk",)}, "got 'musk'"),
-        ({"name": "{place}"}, "got {place}"),
-        ({"end": "1s", "duration": "1s"}, "end .*duration"),
+        ({"parameters": {"rank": 0}}, "rank"), ({"privacy": ("1,2,3",)}, "a region must be"),
+        ({"roi": ("nowhere.png",)}, "got 'nowhere.png'"), ({"save": ("musk",)}, "got 'musk'"),
+        ({"name": "{place}"}, "got {place}"), ({"end": "1s", "duration": "1s"}, "end .*duration"),
         ({"every": 0}, "every must be"),
-    ):
+    ):  # fmt: skip
         with pytest.raises(ParameterError, match=message):
             run(files, output, make_job=lambda *place, options=options: Job(*place, **options))
     with pytest.raises(ParameterError, match="save_model must have another name"):
@@ -226,7 +217,6 @@ def test_wrong_option_makes_no_folder(jobs, files, output):
 
 @pytest.fixture
 def task(jobs, files, output):
-    """A task of a batch that goes on."""
     tasks = []
     run(files / "a.mp4", output, FakeWorkers(lambda task: tasks.append(task) or Outcome(error="no")))
     return tasks[0]
@@ -334,8 +324,7 @@ def test_table_has_a_row_per_source(tmp_path):
     appended(tmp_path, first, replace(other, state="failed"), entry("a", result={"frames": 4}, seconds=2.5))
     with Manifest(tmp_path) as manifest:
         manifest.write_csv()
-    with (tmp_path / "manifest.csv").open(newline="") as file:
-        rows = {row["source"]: row for row in csv.DictReader(file)}
+    rows = {row["source"]: row for row in read_table(tmp_path / "manifest.csv")}
     assert (rows["/in/a.mp4"]["frames"], rows["/in/a.mp4"]["seconds"]) == ("4", "2.5")
     assert (rows["/in/b.mp4"]["state"], rows["/in/b.mp4"]["error"]) == ("failed", 'said "no", twice')
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.csv", "manifest.jsonl"]
