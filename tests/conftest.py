@@ -35,7 +35,7 @@ STREAMS = (
 WHOLE_FRAMES = [ROOT / name for name in STREAMS]
 MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
 """The marker of all tests of a folder."""
-THREADED = [ROOT / "jobs", ROOT / "live", ROOT / "video"]
+THREADED = [ROOT / name for name in ("events", "jobs", "live", "video")]
 # The kernels of all streams: compile them once, not in every process.
 COMPILE = """
 from bgsub.scene.kernel_table import TRACKING, Frames
@@ -46,18 +46,11 @@ for channels in (3, 1):
 
 
 @pytest.fixture(autouse=True)
-def no_settings(monkeypatch):
-    """Hide the user's settings from the commands."""
-    for variable in [name for name in os.environ if name.startswith("BGSUB_")]:
+def no_settings_and_screen(monkeypatch):
+    """Hide the user's settings and screen."""
+    for variable in [name for name in os.environ if name.startswith(("BGSUB_", "DISPLAY", "WAYLAND_DISPLAY"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
-
-
-@pytest.fixture(autouse=True)
-def headless(monkeypatch):
-    """Hide the user's screen."""
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -167,19 +167,11 @@ def notification(number=1):
     return Notification("start", "motion", number, "camera 0", None, None, number, None)
 
 
-@pytest.fixture(autouse=True)
-def no_thread_is_left():
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) <= before
-
-
 def numbers(destination):
     return [notification.number for notification in destination.got]
 
 
 def deliver(destination, count=1, linger=60, **options):
-    """Deliver notifications; return the counts."""
     delivery = Delivery(destination, **{"pause": 0.001, **options})
     for number in range(count):
         delivery.put(notification(number))
