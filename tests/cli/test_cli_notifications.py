@@ -18,7 +18,6 @@ def short_end(monkeypatch):
 
 
 def appending(path):
-    """A command that appends its words to a file."""
     code = f"import sys; open({str(path)!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))"
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
@@ -39,8 +38,7 @@ def test_run_notifies_commands_and_addresses(cli, video, tmp_path):
         ("start", None), ("start", None), ("snapshot", str(picture)), ("end", str(picture)),
     ]  # fmt: skip
     lines = [*(f"{kind} motion video" for kind in ("start", "snapshot", "end")), str(picture)]
-    assert sorted(got.read_text().splitlines()) == sorted(lines)
-    assert picture.read_bytes()[:2] == b"\xff\xd8"
+    assert (sorted(got.read_text().splitlines()), picture.read_bytes()[:2]) == (sorted(lines), b"\xff\xd8")
     failed, works = answer.err.splitlines()
     assert failed.startswith(f"bgsub: webhook {server.address}: answers 500 Internal Server Error; ")
     assert works == f"bgsub: webhook {server.address} works again; notifications lost meanwhile: 0"
@@ -69,9 +67,7 @@ def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_a
 WRONG = [
     (("--webhook", "gate"), "--webhook: a webhook is an address http://HOST/... or https://HOST/..., got 'gate'"),
     (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
-    (("--on-event", ""), "--on-event: a command must be a program and its arguments, got ''"),
     (("--on-event", "no-such-program"), "--on-event: there is no program 'no-such-program'"),
-    (("--on-event", "echo {sourse}"), "got {sourse}; did you mean 'source'?"),
     (("--on-event", "echo {snapshot}"), "a command for snapshots needs a folder of them (--snapshots)"),
 ]
 

@@ -57,7 +57,8 @@ def test_lines_without_a_terminal(run, folder, monkeypatch):
     run("--quiet").clean()
 
 
-def test_kind_of_progress(run, folder, monkeypatch):
+def test_kind_of_progress(cli, run, folder, tmp_path, monkeypatch):
+    assert "', looking ahead: " in cli("run", folder, "-o", tmp_path / "twice", "--progress", "bar").err
     monkeypatch.setattr(reporting, "INTERVAL", 0.0)
     assert "0/30 [00:00<?" in run("--progress", "bar").err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

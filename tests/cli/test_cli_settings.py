@@ -55,18 +55,6 @@ def test_which_commands_use_settings():
     assert [name for name, command in program.commands.items() if not command.takes_settings] == ["config"]
 
 
-def test_run_with_settings_from_a_file(cli, place, write):
-    write(
-        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nevery = 1\n"
-        "[method]\nstart-frames = 5\nstabilise = false\n"
-    )
-    answer = cli("run", "frames", "--save-model", "m.npz").ok()
-    message = f"{FOUND}every, output, quiet, save, stabilise, start-frames\n"
-    assert (answer.out, answer.err) == ("", message)
-    assert names("out") == ["background", "mask"]
-    assert (model_parameters()["start_frames"], model_parameters()["stabilise"]) == (5, False)
-
-
 def test_only_a_file_of_the_folder_is_announced(cli, place, write):
     own = place / "config" / "bgsub" / "config.toml"
     own.parent.mkdir(parents=True)
@@ -172,8 +160,12 @@ def test_config_prints_equivalent_toml(cli, settings, write):
 
 
 def test_american_spelling_and_hidden_options(cli, place, write):
-    write("neighbors = 2\n[method]\nstabilize = false\nmetric = 'canonical'")
-    cli("run", "frames", "-o", "out", "--save-model", "m.npz", "--quiet").ok()
+    write(
+        "save = ['mask', 'background']\nquiet = true\nneighbors = 2\n[run]\noutput = 'out'\n"
+        "[method]\nstabilize = false\nmetric = 'canonical'"
+    )
+    assert cli("run", "frames", "--save-model", "m.npz").ok().out == ""
+    assert names("out") == ["background", "mask"]
     expected = {"neighbours": 2, "stabilise": False, "metric": "canonical"}
     assert {name: model_parameters()[name] for name in expected} == expected
     text = cli("run", "--help-all").clean().out
@@ -239,10 +231,8 @@ def test_programs_are_set_in_named_files_only(write, text):
 def test_unreadable_files(here):
     Path("latin.toml").write_bytes("a = 'ü'".encode("latin-1"))
     for path, message in (
-        ("gone.toml", "no settings file"),
-        (".", "Is a directory"),
-        ("latin.toml", "no TOML: .utf-8. codec"),
-    ):
+        ("gone.toml", "no settings file"), (".", "Is a directory"), ("latin.toml", "no TOML: .utf-8. codec"),
+    ):  # fmt: skip
         with pytest.raises((SourceError, ParameterError), match=message):
             read_file(Path(path))
 
