@@ -31,10 +31,8 @@ def test_an_object_at_constant_speed_is_one_event():
     boxes = walk((0, 10), (3, 1), 25)
     (event,), objects = link(together(boxes))
     assert (event.kind, event.id, event.start_frame, event.end_frame, event.frames) == ("object", 1, 0, 24, 25)
-    assert (event.start_time, event.end_time) == (0.0, 24 / RATE)
-    assert [box[1:] for box in event.boxes] == boxes
-    assert event.areas == [96] * 25
-    assert event.centroids[0] == (3.5, 15.5)
+    assert (event.start_time, event.end_time, [box[1:] for box in event.boxes]) == (0.0, 24 / RATE, boxes)
+    assert (event.areas, event.centroids[0]) == ([96] * 25, (3.5, 15.5))
     assert [(one.frame, one.box, one.id) for one in objects] == [(i, box, 1) for i, box in enumerate(boxes)]
     assert all(one.mask.all() and one.mask.shape == (12, 8) for one in objects)
 
@@ -42,8 +40,7 @@ def test_an_object_at_constant_speed_is_one_event():
 @pytest.mark.parametrize(("apart", "count"), [(2, 1), (3, 2)])
 def test_parts_closer_than_the_join_are_one_object(apart, count):
     _, objects = link([[(10, 10, 8, 8), (18 + apart, 10, 8, 8)]] * 6, join=1)
-    assert len({one.id for one in objects}) == count
-    assert sum(one.area for one in objects if one.frame == 5) == 128
+    assert (len({one.id for one in objects}), sum(one.area for one in objects if one.frame == 5)) == (count, 128)
 
 
 # The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
@@ -146,18 +143,21 @@ def test_restored_state_is_identical(uneven):
         frames = [(dataclasses.replace(frame, time=t), one) for (frame, one), t in zip(frames, times, strict=True)]
     image = np.random.default_rng(0).integers(0, 256, (*SHAPE, 3)).astype(np.uint8)
     frames = [(dataclasses.replace(frame, image=np.roll(image, 9 * frame.index)), one) for frame, one in frames]
+
+    def follow(linker, frames):
+        """Return all that a linker tells, and its state before each frame."""
+        told, states = [], []
+        for frame, separation in frames:
+            states.append(json.dumps(dump(linker.state), allow_nan=False))
+            told.append([dump(linker.update(frame, separation)), dump(linker.take_finished())])
+            told[-1] += [linker.settled, linker.gap, dump(linker.state)]
+        return [*told, dump(linker.finish())], states
+
+    told, states = follow(ObjectLinker(RATE), frames)
     for cut in (0, 5, 13, 26):
-        straight, torn = ObjectLinker(RATE), ObjectLinker(RATE)
-        for index, (frame, separation) in enumerate(frames):
-            if index == cut:
-                state = json.loads(json.dumps(dump(torn.state), allow_nan=False))
-                torn = ObjectLinker(RATE)
-                torn.state = load(LinkerState, state)
-            assert dump(torn.update(frame, separation)) == dump(straight.update(frame, separation))
-            assert dump(torn.take_finished()) == dump(straight.take_finished())
-            assert (torn.settled, torn.gap) == (straight.settled, straight.gap)
-            assert dump(torn.state) == dump(straight.state)
-        assert dump(torn.finish()) == dump(straight.finish())
+        torn = ObjectLinker(RATE)
+        torn.state = load(LinkerState, json.loads(states[cut]))
+        assert follow(torn, frames[cut:])[0] == told[cut:]
 
 
 boxes = st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 20), st.integers(1, 20))
@@ -188,8 +188,7 @@ def test_objects_are_reported_once_per_frame(frames):
 def test_one_object_at_every_frame_rate(fps):
     boxes = walk((5, 10), (2, 0), 30)
     (event,), objects = link(together([None] * 3 + boxes), fps=fps)
-    assert len(objects) == len(boxes)
-    assert event.end_time - event.start_time == pytest.approx(29 / fps)
+    assert (len(objects), event.end_time - event.start_time) == (len(boxes), pytest.approx(29 / fps))
     once = link([[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3, fps=fps)[0]
     assert len(once) == (fps < 5)  # one sight is enough at low frame rates
 
@@ -199,8 +198,7 @@ def test_one_object_at_every_frame_rate(fps):
 def test_an_object_seen_in_every_second_frame_is_one_object(fps, jitter):
     boxes = [[] if index % 2 else [(20, 10, 16, 24 - jitter * (index % 4 == 0))] for index in range(200)]
     (event,), objects = link([[]] * 4 + boxes, fps=fps)
-    assert (event.start_frame, event.end_frame, event.frames) == (4, 202, 100)
-    assert len(objects) == 100
+    assert (event.start_frame, event.end_frame, event.frames, len(objects)) == (4, 202, 100, 100)
 
 
 def test_a_track_is_not_undecided_for_ever():
@@ -250,8 +248,7 @@ def test_an_object_that_takes_the_place_of_another_is_a_new_one(size, seconds, c
     events, objects = link([[box] for box in comes + returns], min_duration=seconds)
     assert len(events) == count
     assert min(event.frames for event in events) >= seconds * 25
-    assert {one.frame for one in objects} == set(range(115))
-    assert events[-1].boxes[-1][1:] == returns[-1]
+    assert ({one.frame for one in objects}, events[-1].boxes[-1][1:]) == (set(range(115)), returns[-1])
     assert len(link([[box] for box in comes + returns[:20]], min_duration=1.0)[0]) == 1  # the other one is too short
 
 
@@ -345,8 +342,7 @@ def test_the_track_of_another_object_begins_with_its_newest_sight():
     track = followed(1.0)
     track.replace(30, 1.2, 0.04, 0.4)
     assert (track.event.id, track.event.start_frame, track.event.start_time, track.event.frames) == (0, 30, 1.2, 0)
-    assert (track.seen, len(track.recent), track.confirmation.walked) == (0.04, 1, 0)
-    assert track.confirmation.solid == 0.4
+    assert (track.seen, len(track.recent), track.confirmation.walked, track.confirmation.solid) == (0.04, 1, 0, 0.4)
     assert track.confirmation.origin == track.confirmation.here == track.last.centroid
 
 
