@@ -206,7 +206,6 @@ def test_ghost_is_released_beside_an_object():
 
 
 @given(channels=st.sampled_from([1, 3]), elapsed=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
-@sizes
 def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
     rng = np.random.default_rng(seed)
     objects, twin = standing(channels), reference.WrongBackground((H, W, channels), 0.06, FPS, LOOKS)
