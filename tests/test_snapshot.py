@@ -203,7 +203,7 @@ DAMAGE = {
     "counters beyond all numbers": ("tracker/counters", lambda counters: counters + 1e300),
     "points outside of the frame": ("stabiliser/registration/fine/points", lambda points: points + np.float32(1e6)),
     "points that are no numbers": ("stabiliser/registration/fine/points", lambda points: points * np.float32(np.nan)),
-    "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
+    "negative ages of the reference": ("stabiliser/counts", lambda counts: counts - 1000),
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
     "samples of more frames than there are": ("segmenter/sample_memory/frame", lambda frame: frame + 1e300),
     "more lit outline than outline": ("segmenter/shadows/outline", lambda outline: outline[:, ::-1] + [1, 0]),

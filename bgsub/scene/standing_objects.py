@@ -59,6 +59,7 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support, self._wrong = np.zeros((2, h, w), np.uint8)
+        self._work = np.empty((h, w), np.uint8)
         self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
 
@@ -131,10 +132,10 @@ class StandingObjects:
         if explained:
             self.settling = self._frames(_SETTLING)
 
-    def around(self, mask: np.ndarray) -> np.ndarray:
-        """Return a mask, (h, w) uint8, extended to what is near its objects."""
+    def around(self, mask: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return a mask, (h, w) uint8, extended to what is near its objects; in `out` if given."""
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
-        around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
+        around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8), dst=out)
         return around
 
     def _known(self, mask: np.ndarray) -> np.ndarray:
@@ -206,12 +207,13 @@ class StandingObjects:
         if checks:
             if self.settling:
                 self._objects = self._known(mask)
-            shown = (mask == 0) & (strong == 0)
+            shown = np.bitwise_or(mask, strong, out=self._work) == 0
             support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
             cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
+            del shown
             wrong = self._find_wrong(x, mask, strong, checks)
-            if wrong.any():
+            if wrong is not None:
                 chosen = wrong if chosen is None else chosen | wrong
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
@@ -222,19 +224,24 @@ class StandingObjects:
                 self._add_ghosts(x, background, mask, chosen)
         return chosen
 
-    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, checks: int) -> np.ndarray:
-        """Return where the mask shows background while the frame has long had one other colour, (h, w) bool."""
-        around, counts = self.around(mask) != 0, self._wrong.reshape(-1)
-        self._wrong *= around | (strong != 0)
-        where = np.flatnonzero((strong != 0) & ~around)
+    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, checks: int) -> np.ndarray | None:
+        """Return where the mask is background while the frame has long had one other colour, (h, w) bool, or None."""
+        near, counts = self.around(mask, self._work).reshape(-1), self._wrong.reshape(-1)
+        before, where = np.flatnonzero(counts), np.flatnonzero(strong)  # few
+        counts[before[(near[before] == 0) & (strong.reshape(-1)[before] == 0)]] = 0
+        where = where[near[where] == 0]
         colours = x.reshape(self.anchor.shape)[where]
         change = colours.astype(np.float32) - self.anchor[where]
         is_same = np.einsum("ij,ij->i", change, change) < self._same**2
-        counts[where] = np.where(is_same, np.minimum(counts[where].astype(np.int64) + checks, 255), 1)
         self.anchor[where[~is_same]] = colours[~is_same]
+        passed = np.where(is_same, counts[where].astype(np.int64) + checks, 1)
         least = max(round(_WRONG * self._fps / self._interval), 3)
-        due = self._wrong >= np.maximum(_DOUBT * self.support, least)
-        self._wrong[due] = 0
+        is_due = passed >= np.maximum(_DOUBT * self.support.reshape(-1)[where], least)
+        counts[where] = np.where(is_due, 0, np.minimum(passed, 255))
+        if not is_due.any():
+            return None
+        due = np.zeros(mask.shape, bool)
+        due.reshape(-1)[where[is_due]] = True
         return due
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
