@@ -158,9 +158,13 @@ def regions(
     host, port = serve or ("127.0.0.1", 0)
     job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"], insecure=insecure)
     page, store = {"host": host, "port": port, "token": token}, _regions(click.get_current_context(), texts)
-    with sessions.LiveSession([job], window=False, view="input", page=page, regions=store, runner=_hold) as session:
+
+    def hold(*opened: Any, **options: Any) -> JobResult:
         assert session.server is not None
         click.echo(f"draw regions at {session.server.address}; Ctrl-C ends")
+        return _hold(*opened, **options)
+
+    with sessions.LiveSession([job], window=False, view="input", page=page, regions=store, runner=hold) as session:
         session.run()
 
 
@@ -205,7 +209,7 @@ def _start(start: Callable[..., sessions.LiveSession], window: bool, page: bool)
         return start(window=window)
     except NoWindowError as error:
         if not page:
-            advice = "--serve PORT shows the run in a browser, --no-window runs without a window"
+            advice = "--serve PORT shows the run in a browser, --no-window with --output or --record needs no screen"
             raise SinkError(f"{error}; {advice}") from None
         logger.info("%s; the run is shown in the browser only", error)
         return start(window=False)

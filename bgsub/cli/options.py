@@ -19,10 +19,20 @@ from bgsub.video.timecode import Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-PATH = click.Path(path_type=Path)
-FOLDER = click.Path(path_type=Path, file_okay=False)
+
+class _Path(click.Path):
+    """A path that is not empty, as by an unset variable of a shell."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Path(path_type=Path)
+FOLDER = _Path(path_type=Path, file_okay=False)
 #: A text that may be the name of a file, which the shell completes.
-SOURCE = click.Path()
+SOURCE = _Path()
 #: As `click.option`, with the `group` of the option in the help.
 option = partial(click.option, cls=Option)
 flag = partial(option, is_flag=True)

@@ -66,7 +66,7 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
 @_options_of_one(
     opt.output_option(
         callback=opt.check_no_file,
-        help="Folder for the results, or - for standard output; not needed for --record, --snapshots, --on-event and "
+        help="Folder for the results, or - for standard output; not used by --record, --snapshots, --on-event and "
         "--webhook alone.",
     ),
     out.job_options,

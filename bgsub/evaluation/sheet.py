@@ -23,7 +23,7 @@ _FALSE_ALARM, _MISS, _HIT = (40, 40, 230), (240, 110, 30), (70, 190, 70)
 
 
 def error_image(frame: np.ndarray, mask: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Colour a frame by the errors of a mask: false alarms red, misses blue, hits green.
+    """Colour a frame by the errors of a mask: false positives red, false negatives blue, true positives green.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Sheet:
             "worst_frames.html",
             title="Worst frames",
             parts=_PARTS,
-            legend="Errors: false alarms red, misses blue, hits green",
+            legend="False positives red, false negatives blue, true positives green",
             sections=self._sections,
         )
         write_whole(self.path, page)
@@ -171,4 +171,5 @@ class Sheet:
 def _caption(frame: WorstFrame) -> str:
     counts = frame.confusion
     f_measure = "undefined" if math.isnan(counts.f_measure) else f"{counts.f_measure:.3f}"
-    return f"frame {frame.number}: F {f_measure}, {counts.fp} false alarms, {counts.fn} misses, {counts.tp} hits"
+    numbers = f"{counts.fp} false positives, {counts.fn} false negatives, {counts.tp} true positives"
+    return f"frame {frame.number}: F {f_measure}, {numbers}"

@@ -127,7 +127,7 @@ def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:
         "number": event.id,
         "start": start,
         "end": end,
-        "length": None if start is None or end is None else end - start,
+        "length": None if start is None or end is None else round(end - start, 6),
         "start_frame": event.start_frame,
         "end_frame": event.end_frame,
         "peak_share": round(event.peak_share, 6),

@@ -108,9 +108,9 @@ class Selection:
 
     def __post_init__(self) -> None:
         if self.end is not None and self.duration is not None:
-            raise ParameterError("use either end or duration")
+            raise ParameterError(f"use either end or duration, got end {self.end} and duration {self.duration}")
         if self.duration is not None and self.duration.amount <= 0:
-            raise ParameterError(f"duration must be more than nothing, got {self.duration}")
+            raise ParameterError(f"duration must be more than 0, got {self.duration}")
         if self.end is None:
             return
         start = self.start or (Timecode(frame=0) if self.end.frame is not None else Timecode(seconds=Fraction(0)))

@@ -30,6 +30,8 @@ TAKEN = "'taken' is a file, not a folder"
         (["live", "frames", "--no-window", "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
         (["demo", "--duration", 1, "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
         (["run", "frames", "-o", "out.AVI"], "-o takes a folder, got the name of a file, 'out.AVI'"),
+        (["track", "frames", "-o", ""], "Invalid value for '-o' / '--output': the path is empty"),
+        (["run", "", "-o", "out"], "Invalid value for 'SOURCE...': the path is empty"),
         (["bench", "--duration", "long"], "--duration must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss"),
         (["live", "0", "--duration", "0"], "--duration must be more than 0, got '0'"),
         (["evaluate", "frames", "--json", "o.json"], "bgsub evaluate ... --json > o.json"),

@@ -235,7 +235,11 @@ def test_page_embeds_pictures_and_escapes_names(tmp_path):
     sheet.write()
     page = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "<script" not in page
-    for text in ('a <script>&"b', "No wrong pixel.", "frame 2: F 0.800, 50 false alarms, 0 misses, 100 hits"):
+    for text in (
+        'a <script>&"b',
+        "No wrong pixel.",
+        "frame 2: F 0.800, 50 false positives, 0 false negatives, 100 true positives",
+    ):
         assert text in html.unescape(page)
     images = re.findall('<img[^>]*src="data:image/jpeg;base64,([^"]*)"', page)
     assert len(images) == 2

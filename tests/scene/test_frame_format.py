@@ -49,7 +49,7 @@ def test_other_types_and_views_round_trip():
         (np.zeros((0, 5), np.uint8), r"must hold pixels, got an empty array of shape \(0, 5\): the video has ended"),
         (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
         (None, r"must hold pixels, got None: the video has ended"),
-        ("frame.png", "must be an array or a cv2.UMat, got str"),
+        ("frame.png", "must be an array of numbers or a cv2.UMat, got str"),
         (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
         (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
         (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),
@@ -96,7 +96,7 @@ def test_frames_unlike_the_first_are_refused():
         frames.check(np.zeros((4, 5), np.uint16))
     with pytest.raises(ParameterError, match=r"must lie in \[0, 1\], got 200; max_value says"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
-    with pytest.raises(ParameterError, match=r"must be an array or a cv2\.UMat, got list"):
+    with pytest.raises(ParameterError, match=r"must be an array of numbers or a cv2\.UMat, got list"):
         frames.check([[1], [2, 3]])
     with pytest.raises(ParameterError, match="got None: the video has ended"):
         frames.check(None)

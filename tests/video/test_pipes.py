@@ -45,11 +45,11 @@ def test_input_that_breaks_off_gives_the_complete_frames_first(written, tmp_path
 def test_input_that_is_no_video(written, tmp_path, frames):
     with pytest.raises(SourceError, match=r"^pipe '.*' is empty"):
         open_source(written(b""))
-    with pytest.raises(SourceError, match=r"^pipe '.*' is not a video that can be read from front to back"):
+    with pytest.raises(SourceError, match=r"^pipe '.*' is not a video that can be read without seeking"):
         list(open_source(written(b"words, words, words\n" * 99)))
     assert len(read_frames(written(fragmented(tmp_path / "front.mp4", frames, "faststart")))) == COUNT
     noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is searched
-    with pytest.raises(SourceError, match="is not a video that can be read from front to back"):
+    with pytest.raises(SourceError, match="is not a video that can be read without seeking"):
         open_source(written(fragmented(tmp_path / "behind.mp4", noise, "")))
 
 

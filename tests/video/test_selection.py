@@ -142,11 +142,11 @@ def test_wrong_parts():
     for options, words in (
         ({"start": "abc"}, r"^start must be a frame number .*, got 'abc'$"),
         ({"end": -1}, r"^end must be a frame number .*, got -1$"),
-        ({"end": 5, "duration": 5}, "either end or duration"),
+        ({"end": 5, "duration": 5}, "^use either end or duration, got end frame 5 and duration frame 5$"),
         ({"end": 0}, r"^end must come after start \(frame 0\), got frame 0$"),
         ({"end": "0.0"}, r"^end must come after start \(0 s\), got 0 s$"),
         ({"start": "2:00", "end": "12.5"}, r"end must come after start \(120 s\), got 12.5 s$"),
-        ({"duration": 0}, "^duration must be more than nothing, got frame 0$"),
+        ({"duration": 0}, "^duration must be more than 0, got frame 0$"),
         *(({"every": every}, rf"^every must be .* 1 or more, got {every}$") for every in (0, 2.5, True)),
     ):
         with pytest.raises(ParameterError, match=words):

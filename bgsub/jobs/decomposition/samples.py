@@ -73,7 +73,7 @@ def describe_frames(n: int, format: FrameFormat) -> str:
 def needed_memory(shape: tuple[int, int], rank: int | None, itemsize: int) -> int:
     """Return the peak memory in bytes of a decomposition of samples (n, m), the samples included."""
     n, m = shape
-    rank = default_rank(shape) if rank is None else rank
+    rank = default_rank(shape) if rank is None else min(rank, n, m)  # a larger one is refused later
     bases = 8 * rank * (n + m) * itemsize  # basis, gradient, directions and similar arrays
     return int(n * m * (_MATRICES * itemsize + _MASKS)) + bases
 

@@ -119,7 +119,7 @@ class PipeSource(DecodedSource):
         self._begun = True
 
     def _no_video(self) -> str:
-        return f"{self.name} is not a video that can be read from front to back (of MP4, one whose index is in front)"
+        return f"{self.name} is not a video that can be read without seeking (an MP4 file needs its index at the front)"
 
     def _part(self, part: Part) -> Iterator[Frame]:
         return self._converted(part.select(self._going_on(self._decoded)))
