@@ -13,6 +13,7 @@ from bgsub.scene.registration import Movement, Registration
 _REFRESH = 150  # frames between two references
 _RESTS = 4.0, 50  # seconds and frames after which a camera has a new place
 _SAME = 0.15  # pixels, largest displacement of a corner meanwhile
+_AT_REST = Movement()
 
 
 class Stabiliser:
@@ -23,7 +24,7 @@ class Stabiliser:
         self._age = _REFRESH  # frames since the reference was renewed
         self._aligned: np.ndarray | None = None
         self._longest = max(round(_RESTS[0] * fps), _RESTS[1])
-        self._place, self._rests = Movement(), 0  # and for how many frames the camera has been there
+        self._place, self._rests = _AT_REST, 0  # and for how many frames the camera has been there
 
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
@@ -37,8 +38,8 @@ class Stabiliser:
         self._age += 1
         movement = self._registration.estimate(frame if frame.ndim == 3 else frame[..., None], scale)
         self._rests += 1
-        there = movement or Movement()
-        if Movement(*np.subtract(there, self._place)).reach(frame.shape) > _SAME:
+        there = movement or _AT_REST
+        if there != self._place and Movement(*np.subtract(there, self._place)).reach(frame.shape) > _SAME:
             self._place, self._rests = there, 0
         if movement is None:
             return frame, None
@@ -55,7 +56,7 @@ class Stabiliser:
     def settle(self, background: np.ndarray, scale: float) -> None:
         """Make the new place that of the background, (h, w, c), which must be in its coordinates."""
         self._registration.set_reference(background, scale)
-        self._age, self._place, self._rests = 0, Movement(), 0
+        self._age, self._place, self._rests = 0, _AT_REST, 0
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
