@@ -145,7 +145,17 @@ def shake(moment: Moment, rms: float, degrees: float = 0.0) -> Moment:
     move = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), turn, 1.0)
     move[:, 2] += dx, dy
     lever = math.sin(math.radians(limit * degrees)) * max(height, width) / 2
-    margin = math.ceil(limit * rms + lever) + 1
+    return _moved(moment, move, math.ceil(limit * rms + lever) + 1)
+
+
+def bump(moment: Moment, dx: float, dy: float, first: int = 100) -> Moment:
+    """Move the camera by some pixels from frame `first` of the stream on, and crop the border that may be missing."""
+    shift = np.array([dx, dy]) * (moment.index >= first)
+    return _moved(moment, np.column_stack([np.eye(2), shift]), math.ceil(max(abs(dx), abs(dy))) + 1)
+
+
+def _moved(moment: Moment, move: np.ndarray, margin: int) -> Moment:
+    height, width = moment.frame.shape[:2]
 
     def moved(image: np.ndarray, **how: int) -> np.ndarray:
         whole = cv2.warpAffine(image, move, (width, height), **how)
@@ -422,6 +432,7 @@ CONDITIONS: dict[str, Transform] = {
     "shake2": each(shake, 2),
     "shake4": each(shake, 4),
     "rotation": each(shake, 2, 0.3),
+    "bump": each(bump, 4, -3),
     "noise": each(noise, 10),
     "lowlight": each(noise, 5, 0.3),
     "jpeg": each(jpeg, 20),

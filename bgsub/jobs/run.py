@@ -216,9 +216,10 @@ def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) ->
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return the outputs of the sinks, the model and the folder of snapshots, as far as they exist."""
+    """Return the outputs of the sinks, the model and the folder of snapshots that exist and are not empty."""
     snapshots = [sink.snapshots for sink in sinks if isinstance(sink, NotificationSink) and sink.snapshots is not None]
-    return [path for path in (*outputs.all_targets(sinks, save_model), *snapshots) if path.exists()]
+    made = (*outputs.all_targets(sinks, save_model), *snapshots)
+    return [path for path in made if (any(path.iterdir()) if path.is_dir() else path.exists())]
 
 
 def make_subtractor(
