@@ -41,7 +41,15 @@ def window(screen, tmp_path):
     command = [sys.executable, "-m", "bgsub", "live", video, "--quiet", "--start-frames", "10"]
 
     def find():
-        return next(iter(screen("xdotool", "search", "--onlyvisible", "--name", "bgsub").split()), None)
+        """Return the visible window, None if the process has ended."""
+        numbers = []
+
+        def is_decided():
+            numbers[:] = screen("xdotool", "search", "--onlyvisible", "--name", "bgsub").split()
+            return numbers or process.poll() is not None
+
+        wait_until(is_decided)
+        return next(iter(numbers), None)
 
     def is_painted():
         png = screen("import", "-window", "root", "png:-")
@@ -49,8 +57,7 @@ def window(screen, tmp_path):
 
     with subprocess.Popen(command, env=screen.env, cwd=tmp_path, stderr=subprocess.PIPE) as process:
         try:
-            wait_until(lambda: find() or process.poll() is not None)
-            assert process.poll() is None, process.stderr.read()
+            assert find() is not None, process.stderr.read()
             # Without a window manager, Qt may miss on a busy machine that its window is visible, and paint nothing.
             for _ in range(5):
                 if is_painted():
