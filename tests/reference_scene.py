@@ -242,33 +242,34 @@ class Ages:
 class WrongBackground:
     """Where the mask shows background while a pixel has long had one colour that is not the background."""
 
-    def __init__(self, shape, tolerance, fps, interval):
+    def __init__(self, shape, tolerance, fps, interval, look):
         h, w, channels = shape
-        self._ages, self._tolerance, self._per_second = Ages(h * w, channels, tolerance), tolerance, fps / interval
+        self._ages, self._tolerance, self._doubt = Ages(h * w, channels, tolerance), tolerance, interval / look / 4
         self._seen, self._wrong, self._proven = np.zeros((h, w), int), np.zeros((h, w), int), 20 * fps // interval
+        self._least = 3 * fps // look
 
-    def see(self, x, mask, strong, checks):
-        """Return the pixels to replace, (h, w) bool; `checks` have passed since the frame before."""
+    def see(self, x, mask, strong, checks, looks):
+        """Return the pixels to replace, (h, w) bool; `checks` and `looks` have passed since the frame before."""
         h, w, channels = x.shape
         before = self._ages._anchor
         self._ages.see(x.reshape(h * w, channels), mask.reshape(-1))
         anchors = np.where(mask[..., None] == 0, before.reshape(x.shape), self._ages._anchor.reshape(x.shape))
         self._ages._anchor = anchors.reshape(h * w, channels)  # changed below
         due, reach = np.zeros((h, w), bool), max(2, round(0.03 * min(h, w)))
-        for i, j in np.ndindex(h, w) if checks else ():
-            if mask[i, j] == 0 and not strong[i, j]:
-                self._seen[i, j] = min(self._seen[i, j] + checks, self._proven)
+        self._seen[(mask == 0) & (strong == 0)] += checks
+        self._seen = np.minimum(self._seen, self._proven)
+        for i, j in np.ndindex(h, w) if looks else ():
             around = mask[max(i - reach, 0) : i + reach + 1, max(j - reach, 0) : j + reach + 1]
             if around.any():
                 continue
             if not strong[i, j]:
                 self._wrong[i, j] = 0
             elif np.linalg.norm(x[i, j].astype(float) - anchors[i, j]) < self._tolerance:
-                self._wrong[i, j] += checks
+                self._wrong[i, j] += looks
             else:
                 self._wrong[i, j] = 1
                 anchors[i, j] = x[i, j]
-            due[i, j] = self._wrong[i, j] >= max(3 * self._per_second, self._seen[i, j] / 4)
+            due[i, j] = self._wrong[i, j] > max(self._least, self._seen[i, j] * self._doubt)
         self._wrong[due] = self._seen[due] = 0
         self._ages.age[due.reshape(-1)] = 0
         return due

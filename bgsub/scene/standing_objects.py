@@ -28,6 +28,7 @@ _LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.3  # seconds
 _PROVEN = 20.0  # seconds after which a background is certain
 _WRONG, _DOUBT = 3.0, 0.25  # least seconds until a wrong background is replaced; the same as share of those it was seen
+_LOOK = 0.5  # seconds between two looks for wrong pixels
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
@@ -46,7 +47,8 @@ class StandingObjects:
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support, wrong (h, w) uint8: checks that showed the background, and those that showed one other colour instead
+    # support (h, w) uint8: checks that showed the background; wrong, alike: looks, two in a second, that showed one
+    # other colour instead
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -54,7 +56,7 @@ class StandingObjects:
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._fps = parameters.fps
         self._choose(parameters)
-        self._interval = max(round(_INTERVAL * self._fps), 1)
+        self._interval, self._look = max(round(_INTERVAL * self._fps), 1), max(round(_LOOK * self._fps), 1)
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
@@ -170,6 +172,10 @@ class StandingObjects:
         checks = self.frame // self._interval - before // self._interval  # since the frame before
         images = x.reshape(self._shape), background.reshape(self._shape)
         chosen = self._chosen(*images, mask, strong, absorb, checks)
+        looks = self.frame // self._look - before // self._look
+        wrong = self._find_wrong(x, mask, strong, looks) if looks else None
+        if wrong is not None:
+            chosen = wrong if chosen is None else chosen | wrong
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
@@ -211,10 +217,6 @@ class StandingObjects:
             support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
             cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
-            del shown
-            wrong = self._find_wrong(x, mask, strong, checks)
-            if wrong is not None:
-                chosen = wrong if chosen is None else chosen | wrong
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)
@@ -224,7 +226,7 @@ class StandingObjects:
                 self._add_ghosts(x, background, mask, chosen)
         return chosen
 
-    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, checks: int) -> np.ndarray | None:
+    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, looks: int) -> np.ndarray | None:
         """Return where the mask is background while the frame has long had one other colour, (h, w) bool, or None."""
         near, counts = self.around(mask, self._work).reshape(-1), self._wrong.reshape(-1)
         before, where = np.flatnonzero(counts), np.flatnonzero(strong)  # few
@@ -234,9 +236,9 @@ class StandingObjects:
         change = colours.astype(np.float32) - self.anchor[where]
         is_same = np.einsum("ij,ij->i", change, change) < self._same**2
         self.anchor[where[~is_same]] = colours[~is_same]
-        passed = np.where(is_same, counts[where].astype(np.int64) + checks, 1)
-        least = max(round(_WRONG * self._fps / self._interval), 3)
-        is_due = passed >= np.maximum(_DOUBT * self.support.reshape(-1)[where], least)
+        passed = np.where(is_same, counts[where].astype(np.int64) + looks, 1)
+        proven = self.support.reshape(-1)[where] * (_DOUBT * self._interval / self._look)
+        is_due = passed > np.maximum(proven, max(round(_WRONG * self._fps / self._look), 3))
         counts[where] = np.where(is_due, 0, np.minimum(passed, 255))
         if not is_due.any():
             return None

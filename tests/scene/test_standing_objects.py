@@ -208,7 +208,7 @@ def test_ghost_is_released_beside_an_object():
 @given(channels=st.sampled_from([1, 3]), elapsed=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
 def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
     rng = np.random.default_rng(seed)
-    objects, twin = standing(channels), reference.WrongBackground((H, W, channels), 0.06, FPS, LOOKS)
+    objects, twin = standing(channels), reference.WrongBackground((H, W, channels), 0.06, FPS, LOOKS, FPS // 2)
     level = rng.random((H, W, channels)).astype(F)
     restless, often = rng.random((H, W)) < 0.3, rng.random((H, W)) < 0.8
     for i in range(60):
@@ -217,20 +217,21 @@ def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
         strong = (often & (rng.random((H, W)) < 0.98)).astype(np.uint8)
         mask = mask_of(np.s_[10:14, i % 40 : i % 40 + 6])
         found = see(objects, level, scene(channels), mask, strong, elapsed=elapsed)
-        expected = twin.see(level, mask, strong, (i + 1) * elapsed // LOOKS - i * elapsed // LOOKS)
+        passed = ((i + 1) * elapsed // frames - i * elapsed // frames for frames in (LOOKS, FPS // 2))
+        expected = twin.see(level, mask, strong, *passed)
         np.testing.assert_array_equal(np.zeros((H, W), bool) if found is None else found, expected)
 
 
 def test_a_background_of_another_colour_is_replaced_sooner_if_it_was_never_seen():
     box, frame, background = np.s_[30:33, 5:9], *with_object(np.s_[30:33, 5:9])
     strong = mask_of(box)
-    released = feed(standing(), frame, background, mask_of(), 4 * FPS, strong)
+    released = feed(standing(), frame, background, mask_of(), 5 * FPS, strong)
     assert_only(released, strong == 255)
-    assert min(released) in range(3 * FPS, 3 * FPS + LOOKS + 1)
+    assert min(released) in range(3 * FPS, 4 * FPS + 1)
     objects = standing()
     for _ in range(40 * FPS):  # proven
         see(objects, background, background, mask_of())
-    assert min(feed(objects, frame, background, mask_of(), 6 * FPS, strong)) == 5 * FPS
+    assert min(feed(objects, frame, background, mask_of(), 7 * FPS, strong)) == 11 * FPS // 2
 
 
 def test_a_background_behind_restless_colours_or_beside_foreground_is_not_replaced():
