@@ -28,8 +28,8 @@ def test_each_kind_of_error_is_counted():
 
 @pytest.mark.large
 def test_small_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2, "size": (80, 64)}})
-    result = CliRunner().invoke(script.main, ["--frames", "30", "--seeds", "1"])
+    monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2}})
+    result = CliRunner().invoke(script.main, ["--frames", "60", "--seeds", "1"])
     assert result.exit_code == 0, result.output
     assert [line.split()[0] for line in result.output.splitlines()] == ["scene", "lobby", "all"]
     refused = CliRunner().invoke(script.main, ["--seeds", "0", str(tmp_path / "none.mp4")])

@@ -69,7 +69,7 @@ def test_version_is_the_same_everywhere():
 
 def test_the_commands_for_a_video(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert invoke(["demo", "-o", "demo", "--scene", "street", "--duration", "100", "--quiet"]) == 0
+    assert invoke(["demo", "-o", "demo", "--scene", "street", "--duration", "120", "--quiet"]) == 0
     (tmp_path / "demo" / "input.mp4").rename("video.mp4")
     for command in block("video").splitlines():
         assert invoke(shlex.split(command)[1:]) == 0, capsys.readouterr().err

@@ -22,7 +22,7 @@ SELECTED = (START - 1, 63, 131, 201)
 
 
 @cache
-def lobby(length, **options):
+def lobby(length=260, **options):
     """Return frames of a room with lamps, a covered lens, a cut and return, and a box that stands and leaves."""
     frames = np.stack([frame for frame, _ in scene("lobby", size=(96, 64), length=length, seed=5, **options)])
     rng = np.random.default_rng(1)
@@ -50,9 +50,9 @@ CASES = {
 }
 
 
-def stream(name, length=260):
+def stream(name):
     parameters, options, change = CASES[name]
-    frames = lobby(length, **options)
+    frames = lobby(**options)
     subtractor = BackgroundSubtractor(start_frames=START, absorb_after=1.5, fps=20, **parameters)
     return subtractor, frames if change is None else change(frames)
 
@@ -101,7 +101,7 @@ def test_restored_subtractor_continues_bit_for_bit(name, tmp_path):
 
 def test_snapshot_has_no_influence_where_no_step_is_pending(monkeypatch):
     monkeypatch.setattr(subspace, "_HYGIENE", 4)
-    subtractor, frames = stream("colour", 140)
+    subtractor, frames = stream("colour")
     rows, restored = set(), None
     for frame in frames[:50]:
         expected = parts(subtractor.process(frame))
@@ -129,6 +129,7 @@ def test_results_are_independent_of_idle_threads():
 
 
 def bytes_of(state):
+    """Return a state as comparable values."""
     if isinstance(state, np.ndarray):
         return state.dtype.str, state.shape, state.tobytes()
     return {name: bytes_of(value) for name, value in state.items()}
@@ -136,7 +137,7 @@ def bytes_of(state):
 
 @pytest.mark.large
 def test_snapshot_is_a_copy():
-    (subtractor, frames), (other, _) = stream("colour", 140), stream("colour", 140)
+    (subtractor, frames), (other, _) = stream("colour"), stream("colour")
     header, state = subtractor.snapshot()
     empty = BackgroundSubtractor.from_snapshot(header, state)
     assert (state, empty.empty(), empty.get_params()) == ({}, True, subtractor.get_params())
@@ -156,6 +157,7 @@ def test_snapshot_is_a_copy():
 
 
 def leaves(state, path=()):
+    """Yield the paths of all arrays."""
     for name, value in state.items():
         yield from leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
 
@@ -164,7 +166,7 @@ def leaves(state, path=()):
 @pytest.mark.parametrize(("count", "phase"), [(110, "start"), (126, "tracking")])
 def test_unsuitable_arrays_are_refused(count, phase):
     """Each array in turn missing, of another length, of another type."""
-    subtractor, frames = stream("shaking", 140)
+    subtractor, frames = stream("shaking")
     for frame in frames[:count]:  # with another scene parked
         subtractor.process(frame)
     header, state = subtractor.snapshot()
@@ -214,7 +216,7 @@ DAMAGE = {
 @pytest.fixture(scope="module")
 def learned():
     """Return the snapshot of a stream after 40 frames."""
-    subtractor, frames = stream("colour", 140)
+    subtractor, frames = stream("colour")
     for frame in frames[:40]:
         subtractor.process(frame)
     return subtractor.snapshot()
@@ -236,6 +238,8 @@ def test_impossible_values_are_refused(name, learned):
 
 
 OF_16 = {"shape": [4, 4], "dtype": "uint8", "max_value": 255}
+
+
 FORMATS = [
     {"dtype": "O"},
     {"shape": "44"},
