@@ -1,7 +1,7 @@
 """Dense float64 twin of the self-tuned tracker: whole matrices with columns U and V."""
 
 import numpy as np
-from reference_tracking import raised, weighted_fit
+from reference_tracking import polar, raised, weighted_fit
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _self_tuned_kernels, self_tuned, tuning
@@ -53,17 +53,15 @@ def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: 
     z = np.linalg.solve(raised((1 - w) * C + w * np.outer(y, y)), y)
     z = z * min(_self_tuned_kernels._LONGEST / max(w * np.linalg.norm(p) * np.linalg.norm(z), 1e-300), 1.0)
     H = w * np.outer(p, z)
-    L = np.linalg.cholesky(np.eye(len(y)) + H.T @ H)
-    U = np.linalg.solve(L, (P + H).T).T
-    change = U @ np.linalg.solve(L, y) - P @ y
+    U, turn = polar(P, H)
+    change = U @ turn @ y - P @ y
     before = w * cost
     after = w * (cost - e @ change + change @ change / 2) + (1 - w) / 2 * np.trace(H @ C @ H.T)
     slope = -(w**2) * (p @ p) * (y @ z)
     C = (1 - w) * C + w * share * np.outer(y, y)
     if not (p @ p > IN_SPAN * (e @ e) and after <= before + ARMIJO * slope):
         return P, keep * V, C, z, (before, before), False
-    turned = np.linalg.solve(L, P.T).T
-    return U, keep * np.linalg.solve(L, V.T).T + gain * (U - turned), C, z, (before, after), True
+    return U, keep * V @ turn + gain * (U - P @ turn), C, z, (before, after), True
 
 
 def sense(Z, P, e, omega, y, z, inside, w: float):

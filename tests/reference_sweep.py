@@ -140,11 +140,12 @@ class SmallStep:
         self.a = np.ones(m) if complete else (rng.random(m) < 0.8).astype(float)
         _, self.e, self.cost = separate(self.U, self.y, self.x, self.a, surrogate)
         self.stack = np.column_stack([self.U, self.e])
-        self.y_new, self.C_new, self.T, self.out = self.y.copy(), self.C.copy(), np.zeros((k, k + 1)), np.zeros(2)
-        limits = IN_SPAN, FLOOR, armijo
+        self.y_new, self.C_new, self.out = self.y.copy(), self.C.copy(), np.zeros(2)
+        limits, (a, b), work = (IN_SPAN, FLOOR, armijo), (np.zeros(k + 1), np.zeros(k)), np.empty((k + 1, k))
         self.accepted = _step_kernels.full_step(
-            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, *limits, self.T, self.out
+            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, *limits, a, b, self.out, work
         )
+        self.T = np.eye(k, k + 1) + np.outer(b, a)
 
 
 def tracked(frames, rank, sigma=0.02, **parameters):

@@ -39,6 +39,13 @@ def rows_given_coefficients(X, Y, mus, name: str, p: float):
     return U
 
 
+def polar(U, H):
+    """The basis ``(U + H) S`` of the span of U + H, H a tangent at U, and ``S = (I + H'H)^(-1/2)``."""
+    values, vectors = np.linalg.eigh(np.eye(H.shape[1]) + H.T @ H)
+    S = vectors @ np.diag(values**-0.5) @ vectors.T
+    return (U + H) @ S, S
+
+
 def raised(C):
     """C with its eigenvalues raised by a share of their sum."""
     return C + FLOOR * np.trace(C) * np.eye(len(C))

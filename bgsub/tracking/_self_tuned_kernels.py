@@ -21,15 +21,15 @@ from bgsub.tracking._kernels import (
     solve_spd,
     trace,
 )
-from bgsub.tracking._step_kernels import solve_moment, try_full_step, write_identity
+from bgsub.tracking._step_kernels import try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _TINY = np.float32(1e-12)
 _LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
-_RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few large weights y would diverge
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
+_RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few large weights y would diverge
 
 
 @allocating_kernel
@@ -67,41 +67,6 @@ def write_weights(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
 
 
 @part
-def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Improve `y` by one weighted least squares; return the squared relative change of y."""
-    # weights are those of r / (widening * scale), times (usual / scale)^2 for scales above the usual one
-    low_rank, r, omega, z = work[0], work[1], work[2], work[3]
-    for i in range(y.size):
-        y32[i] = y[i]
-    combine(rows, 0, y32, low_rank)
-    difference(x, low_rank, a, r)
-    factor = np.float32(widening)
-    for i in range(r.size):
-        z[i] = factor * scale[i]
-    write_weights(r, z, omega, kind, mu, p)
-    for i in range(r.size):
-        omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
-    normal_equations(rows, r, omega, a, gram, right)
-    solve_spd(gram, right, _RIDGE * trace(gram))
-    change, size = 0.0, 0.0
-    for i in range(y.size):
-        y[i] += right[i]
-        change += right[i] * right[i]
-        size += y[i] * y[i]
-    return change / max(size, 1e-300)
-
-
-@part
-def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-def]
-    """Write the least squares coefficients into `y`, (k,)."""
-    omega = work[2]
-    omega[:] = _ONE
-    normal_equations(rows, x, omega, a, gram, right)
-    solve_spd(gram, right, _RIDGE * trace(gram))
-    y[:] = right
-
-
-@part
 def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
     """Return the median of ``|r| / scale`` over the observed entries, 0 without any; `ratio` (n,) is a workspace."""
     count = 0
@@ -113,37 +78,51 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
 
 
 @allocating_kernel
-def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
+def own_scale_coefficients(rows, x, a, scale, usual, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
     """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)`` by reweighted least squares; return mean weight, median ``|r|/s``.
 
-    `rows` (k, n): the basis; `x`, `a`, `scale` (n,); `y` (k,) float64; `e` (n,): the influence; `work` (4, n), r in row
-    1, the weights in row 2.
+    `rows` (k, n): the basis; `x`, `a`, `scale` (n,); `usual`: the median scale; `limits`: stages, iterations, tolerance;
+    `y` (k,) float64; `e` (n,): the influence; `work` (4, n), r in row 1, the weights in row 2.
     """
     # t_i is the lesser of s_i and the median scale, but at least s_i / 10: noisy entries weigh less in y
-    # the scales are widened until half of the residuals are inliers, then narrowed: outliers cannot hold y in a local
-    # minimum
+    # after a fit with equal weights, the scales are widened until half of the residuals are inliers, then narrowed:
+    # outliers cannot hold y in a local minimum
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     stages, iterations, tolerance = limits
-    usual = np.float32(np.median(scale))
-    least_squares(rows, x, a, y, work, gram, right)
-    for i in range(y.size):
-        y32[i] = y[i]
-    combine(rows, 0, y32, low_rank)
-    difference(x, low_rank, a, r)
-    first = max(2.0 * median_ratio(r, a, scale, z), 1.0)
-    for stage in range(stages if first > 1.0 else 0):
-        widening = first ** (1.0 - (stage + 1.0) / stages)
-        reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right)
-    for _ in range(iterations):
-        if reweight(rows, x, a, scale, usual, 1.0, kind, mu, p, y, work, y32, gram, right) <= tolerance * tolerance:
+    first, ratio, fits = 1.0, 0.0, 0
+    y[:] = 0.0
+    omega[:] = _ONE
+    while True:
+        for i in range(y.size):
+            y32[i] = y[i]
+        combine(rows, 0, y32, low_rank)
+        difference(x, low_rank, a, r)
+        is_last = fits > stages + iterations
+        if fits == 1 or is_last:
+            ratio = median_ratio(r, a, scale, z)
+        if fits == 1:
+            first = 2.0 * ratio
+            fits = 1 if first > 1.0 else 1 + stages
+        if fits > 0:
+            widening = np.float32(first ** (1.0 - fits / stages) if fits <= stages else 1.0)
+            for i in range(r.size):
+                z[i] = widening * scale[i]
+            write_weights(r, z, omega, kind, mu, p)
+        if is_last:
             break
-    for i in range(y.size):
-        y32[i] = y[i]
-    combine(rows, 0, y32, low_rank)
-    difference(x, low_rank, a, r)
-    ratio = median_ratio(r, a, scale, z)
-    write_weights(r, scale, omega, kind, mu, p)
+        if fits > 0:
+            for i in range(r.size):
+                omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
+        normal_equations(rows, r, omega, a, gram, right)
+        solve_spd(gram, right, _RIDGE * trace(gram))
+        change, size = 0.0, 0.0
+        for i in range(y.size):
+            y[i] += right[i]
+            change += right[i] * right[i]
+            size += y[i] * y[i]
+        is_close = fits > stages and change <= tolerance * tolerance * max(size, 1e-300)
+        fits = 1 + stages + iterations if is_close else fits + 1
     share = 0.0
     for i in range(r.size):
         if a.size > 0:
@@ -187,23 +166,44 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
     return cost
 
 
+@part
+def add_product(A, B, out):  # type: ignore[no-untyped-def]
+    """Add ``A B`` to `out`; any matrices."""
+    for i in range(out.shape[0]):
+        for n in range(A.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += A[i, n] * B[n, j]
+
+
 @allocating_kernel
 def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
     """Write the predicted U and its velocity as coordinates P and Q, (k, 2 k), in the rows ``[U V]``.  O(k^3)."""
     # P = L^-1 [I momentum] with the Cholesky factor L that makes P [U V] orthonormal; C becomes L' C L
     k = C.shape[0]
-    moved = np.zeros((k, 2 * k))
-    velocity = np.zeros((k, 2 * k))
+    L, across, within = np.zeros((k, k)), np.zeros((k, 2 * k)), np.zeros((k, k))
+    P[:], Q[:] = 0.0, 0.0
     for i in range(k):
-        moved[i, i] = 1.0
-        moved[i, k + i] = momentum
-        velocity[i, k + i] = 1.0
-    L = np.linalg.cholesky(moved @ gram @ moved.T)
-    inverse = np.linalg.solve(L, np.eye(k))
-    P[:] = inverse @ moved
-    Q[:] = inverse @ velocity
-    Q -= (Q @ gram @ P.T) @ P
-    C[:] = L.T @ C @ L
+        for j in range(i + 1):
+            s = gram[i, j] + momentum * (gram[i, k + j] + gram[k + i, j] + momentum * gram[k + i, k + j])
+            for n in range(j):
+                s -= L[i, n] * L[j, n]
+            L[i, j] = np.sqrt(s) if i == j else s / L[j, j]
+        for j in range(i + 1):
+            s = 1.0 if i == j else 0.0
+            for n in range(j, i):
+                s -= L[i, n] * P[n, j]
+            P[i, j] = Q[i, k + j] = s / L[i, i]
+            P[i, k + j] = momentum * P[i, j]
+    add_product(Q, gram, across)
+    add_product(across, P.T, within)
+    for i in range(k):
+        for j in range(k):
+            within[i, j] = -within[i, j]
+    add_product(within, P, Q)
+    within[:] = 0.0
+    add_product(L.T, C, within)
+    C[:] = 0.0
+    add_product(within, L, C)
 
 
 @allocating_kernel
@@ -215,33 +215,54 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     armijo of `full_step`; `T` (2 k, 2 k + 1): new rows from the old ones and e; `z` (k,): ``M^-1 y``.
     """
     # a refused step leaves the predicted U and the velocity
-    k = y.size
-    w, share = weights
-    inner = np.append(P @ products[: 2 * k], products[2 * k])
-    moment = (1 - w) * C + w * np.outer(y, y)
-    solve_moment(moment, y, limits[1], z)
-    outside = max(inner[k] - np.dot(inner[:k], inner[:k]), 0.0)
-    z *= min(_LONGEST / max(w * np.sqrt(outside * np.dot(z, z)), 1e-300), 1.0)
-    small = np.zeros((k, k + 1))
-    seen = y.copy()
-    objective[:] = w * cost
-    taken = inner[k] > _LEAST_ENERGY and try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
-    C[:] = (1 - w) * C + (w * share) * np.outer(seen, seen)
-    inverse = np.eye(k)
-    if taken:
-        inverse = small[:, :k] + np.outer(small[:, k], inner[:k])
-    else:
+    k, (w, share) = y.size, weights
+    inner, moment = np.empty(k + 1), np.empty((k, k))
+    inner[k] = outside = products[2 * k]
+    size = 0.0
+    for i in range(k):
+        inner[i], z[i] = 0.0, y[i]
+        for j in range(2 * k):
+            inner[i] += P[i, j] * products[j]
+        outside -= inner[i] * inner[i]
+        for j in range(k):
+            moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
+    solve_spd(moment, z, limits[1] * trace(moment))
+    for i in range(k):
+        size += z[i] * z[i]
+    shorter = min(_LONGEST / max(w * np.sqrt(max(outside, 0.0) * size), 1e-300), 1.0)
+    for i in range(k):
+        z[i] *= shorter
+    a, b, shrink = np.zeros(k + 1), np.zeros(k), -1.0
+    objective[0] = w * cost
+    if inner[k] > _LEAST_ENERGY:
+        shrink = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], a, b, objective)
+    taken = shrink >= 0
+    if not taken:
         objective[1] = objective[0]
-        write_identity(small)
-    T[:k, : 2 * k] = np.ascontiguousarray(small[:, :k]) @ P
-    T[:k, 2 * k] = small[:, k]
-    T[k:, : 2 * k] = keep * (inverse @ Q) + gain * ((small[:, :k] - inverse) @ P)
-    T[k:, 2 * k] = gain * small[:, k]
-    whole = np.empty((2 * k + 1, 2 * k + 1))
-    whole[: 2 * k, : 2 * k] = gram
-    whole[2 * k, : 2 * k] = products[: 2 * k]
-    whole[:, 2 * k] = products
-    gram[:] = T @ whole @ T.T
+        a[:], b[:], shrink = 0.0, 0.0, 0.0
+    for i in range(k):
+        for j in range(k):
+            C[i, j] = (1 - w) * C[i, j] + w * share * y[i] * y[j]
+    # U becomes U + [U e] a b', and a tangent H at it H + U turn b'
+    whole, half = np.empty((2 * k + 1, 2 * k + 1)), np.zeros((2 * k, 2 * k + 1))
+    for j in range(2 * k):
+        step, carried = 0.0, 0.0
+        for i in range(k):
+            step += a[i] * P[i, j]
+            carried += keep * (a[i] + a[k] * inner[i]) * Q[i, j] - gain * a[k] * inner[i] * P[i, j]
+        for i in range(k):
+            T[i, j], T[k + i, j] = P[i, j] + b[i] * step, keep * Q[i, j] + b[i] * carried
+        for i in range(2 * k):
+            whole[i, j] = gram[i, j]
+        whole[2 * k, j] = whole[j, 2 * k] = products[j]
+    whole[2 * k, 2 * k] = products[2 * k]
+    for i in range(k):
+        T[i, 2 * k] = a[k] * b[i]
+        T[k + i, 2 * k] = gain * T[i, 2 * k]
+        y[i] -= shrink * z[i]
+    add_product(T, whole, half)
+    gram[:] = 0.0
+    add_product(half, T.T, gram)
     return taken
 
 

@@ -1,186 +1,121 @@
 """The usual Grassmann step in small matrices, compiled; `bgsub.tracking.step` is the general one.
 
-In the usual case the gradient factor is empty, the metric is scaled and the full step is accepted: the direction has
-rank one, and every factor has a closed form.
+In the usual case the gradient factor is empty, the metric is scaled and the full step is accepted. Its direction has
+rank one, ``H = q kappa'`` with ``|q| = 1`` and ``U'q = 0``; then the polar factor ``(U + H)(I + H'H)^(-1/2)``, a basis
+of the retraction's subspace (paper, section 4.2), is ``U + [U e] a b'``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import allocating_kernel, part
-from bgsub.tracking._kernels import solve_spd, trace, transform_rows
+from bgsub.numerics.jit import kernel, part
+from bgsub.tracking._kernels import BLOCK, add_scaled, combine, solve_spd, trace
 
 
 @part
-def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type: ignore[no-untyped-def]
-    """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken.
+def full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):  # type: ignore[no-untyped-def]
+    """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken; C and y follow.
 
-    With ``inside = U'e``, ``rho q = U inside - e``, ``kappa = -w rho C^-1 y``, U becomes ``(U + q kappa') L^-T`` for
-    ``I + kappa kappa' = L L'``. `products` (k + 1,): of e with U and itself; `in_span`: share of e that is rounding;
-    `floor`: ridge of C; `T` (k, k + 1): rows of the new U' from U' and e; `out` (2,): objective before, its bound
-    after.
+    `products` (k + 1,): of e with U and itself; `in_span`: share of e that is rounding; `floor`: ridge of C; `a` (k +
+    1,), `b` (k,): the step; `out` (2,): objective before, its bound after; `work` (k + 1, k).
     """
     k = y.size
-    z, moment = np.empty(k), np.empty((k, k))
-    for i in range(k):
-        for j in range(k):
-            moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
-    if not solve_moment(moment, y, floor, z) or not try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):
-        return False
-    for i in range(k):
-        for j in range(k):
-            C[i, j] = moment[i, j]
-    return True
-
-
-@part
-def solve_moment(moment, y, floor, z):  # type: ignore[no-untyped-def]
-    """Write ``(moment + floor tr(moment) I)^-1 y`` into `z`, (k,); return whether the moment is not zero."""
-    k = y.size
-    raised, size = np.empty((k, k)), trace(moment)
+    z = work[k]
     for i in range(k):
         z[i] = y[i]
         for j in range(k):
-            raised[i, j] = moment[i, j]
-    solve_spd(raised, z, floor * size)
-    return size > 0
-
-
-@part
-def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type: ignore[no-untyped-def]
-    """Take the step of `full_step`, but leave C as it is; z is ``moment^-1 y``."""
-    k = y.size
-    out[0] = out[1] = w * cost
-    if products[k] == 0:  # no gradient, as in frames without a visited block
-        write_identity(T)
-        return True
-    rest = products[k]
-    for i in range(k):
-        rest -= products[i] * products[i]
-    if not rest > in_span * products[k]:
+            work[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
+    size = trace(work[:k])
+    solve_spd(work[:k], z, floor * size)
+    shrink = try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out) if size > 0 else -1.0
+    if shrink < 0:
         return False
-    rho = np.sqrt(rest)
-    turned = np.empty(k)
-    factor_and_turn(z, -w * rho, rho, products, y, T, turned)
-    past, slope = 0.0, 0.0
     for i in range(k):
-        slope -= w * w * rest * y[i] * z[i]
         for j in range(k):
-            past += 0.5 * (1 - w) * w * w * rest * z[i] * C[i, j] * z[j]
-    change, inner, square = 0.0, 0.0, 0.0  # of the low-rank part, with coordinates turned' T - (y, 0) in [U e]
-    last = 0.0
-    for j in range(k + 1):
-        d = 0.0 if j == k else -y[j]
-        for i in range(k):
-            d += turned[i] * T[i, j]
-        change += products[j] * d
-        if j < k:
-            square += d * d
-            inner += d * products[j]
-        else:
-            last = d
-    square += 2 * last * inner + last * last * products[k]
-    out[1] = w * (cost - change + square / 2) + past
-    if not out[1] <= out[0] + armijo * slope:
-        return False
+            C[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
     for i in range(k):
-        y[i] = turned[i]
+        y[i] -= shrink * z[i]
     return True
 
 
 @part
-def write_identity(T):  # type: ignore[no-untyped-def]
-    """Write the step that changes nothing into `T`, (k, k + 1)."""
-    for i in range(T.shape[0]):
-        for j in range(T.shape[1]):
-            T[i, j] = 1.0 if i == j else 0.0
-
-
-@part
-def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-untyped-def]
-    """Write the step for ``kappa = factor z`` into `T`, (k, k + 1), and the coefficients after it into `turned`."""
-    # with I + kappa kappa' = L L': turned = L^-1 y, last column h = -L^-1 kappa / rho, others L^-1 - h inside'
+def try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out):  # type: ignore[no-untyped-def]
+    """Find the step of `full_step` for ``z = C_new^-1 y``; return f, -1 if refused: y becomes ``y - f z``."""
     k = y.size
-    L, inverse = np.empty((k, k)), np.zeros((k, k))
+    out[0] = out[1] = w * cost
+    rest, square, along, bend = products[k], 0.0, 0.0, 0.0
     for i in range(k):
-        for j in range(i + 1):
-            s = factor * z[i] * factor * z[j] + (1.0 if i == j else 0.0)
-            for n in range(j):
-                s -= L[i, n] * L[j, n]
-            L[i, j] = np.sqrt(s) if i == j else s / L[j, j]
-        for j in range(i + 1):
-            s = 1.0 if i == j else 0.0
-            for n in range(j, i):
-                s -= L[i, n] * inverse[n, j]
-            inverse[i, j] = s / L[i, i]
-    for i in range(k):
-        turned[i], h = 0.0, 0.0
-        for j in range(i + 1):
-            turned[i] += inverse[i, j] * y[j]
-            h -= inverse[i, j] * factor * z[j] / rho
+        rest -= products[i] * products[i]
+        square += z[i] * z[i]
+        along += z[i] * y[i]
         for j in range(k):
-            T[i, j] = inverse[i, j] - h * products[j]
-        T[i, k] = h
+            bend += z[i] * C[i, j] * z[j]
+    if products[k] != 0 and not rest > in_span * products[k]:
+        return -1.0
+    # q = (U inside - e) / sqrt(rest), kappa = -w sqrt(rest) z; without a gradient, as where no block is visited, e = 0
+    rest = max(rest, 0.0)
+    stretch = np.sqrt(1 + w * w * rest * square)
+    lean = w * rest / (stretch * (stretch + 1))
+    shrink = w * lean * along
+    turn = w * (shrink * square - along)  # b'y after the step
+    a[k] = -1 / stretch if products[k] != 0 else 0.0
+    change, size, inner = products[k] * turn * a[k], 0.0, 0.0  # product and square of the change of the low-rank part
+    for i in range(k):
+        a[i], b[i] = products[i] / stretch + lean * z[i], -w * z[i]
+        d = turn * a[i] - shrink * z[i]
+        change += products[i] * d
+        size += d * d
+        inner += products[i] * d
+    size += turn * a[k] * (2 * inner + turn * a[k] * products[k])
+    out[1] = w * (cost - change + size / 2) + 0.5 * (1 - w) * w * w * rest * bend
+    return shrink if out[1] <= out[0] - armijo * w * w * rest * along else -1.0
 
 
-@allocating_kernel
-def deferred_step(products, C, y, w, cost, in_span, floor, armijo, T, out, N, g, stack, e, weights, work):  # type: ignore[no-untyped-def]
+@kernel
+def deferred_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work, N, inverse, g, stack, e, weights, a32, line):  # type: ignore[no-untyped-def]
     """Try `full_step`, defer it by `compose` and step the subset; return the result of `compose`, -1 if not taken.
 
-    `stack` (k + 1, s): the basis on the subset; `e`, `weights` (s,): influence there, and its weights.
+    `stack` (k + 1, s): the basis on the subset; `e`, `weights` (s,): influence there, and its weights; `a32` (k + 1,)
+    and `line` (BLOCK,), float32, are workspaces.
     """
-    if not full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):
+    if not full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):
         return -1.0
-    row = stack[len(stack) - 1]
-    for i in range(row.size):
-        row[i] = weights[i] * e[i]
-    transform_rows(stack, T.astype(np.float32), work)
-    return compose(N, T, g)
+    k = y.size
+    for i in range(k + 1):
+        a32[i] = a[i]
+    for begin in range(0, e.size, BLOCK):
+        end = min(begin + BLOCK, e.size)
+        row, sum_of_rows = stack[k, begin:end], line[: end - begin]
+        for i in range(row.size):
+            row[i] = weights[begin + i] * e[begin + i]
+        combine(stack, begin, a32, sum_of_rows)
+        for j in range(k):
+            add_scaled(stack[j, begin:end], np.float32(b[j]), sum_of_rows)
+    return compose(N, inverse, a, b, g)
 
 
 @part
-def compose(N, T, g):  # type: ignore[no-untyped-def]
-    """Add a step (M', h), (k, k + 1): ``N <- N M``, ``g = N^-T h``; return the largest entry of N and its inverse."""
+def compose(N, inverse, a, b, g):  # type: ignore[no-untyped-def]
+    """Add a step: ``N <- N M``, ``g = a_e N^-T b``; ``M = I + a b'``; return the largest entry of N and its inverse."""
     k = N.shape[0]
-    product, inverse = np.zeros((k, k)), np.empty((k, k))
+    size, largest = 1.0, 0.0  # size: the determinant of M
     for i in range(k):
-        for j in range(k):
-            for n in range(k):
-                product[i, j] += N[i, n] * T[j, n]
-    largest = 0.0
+        size += a[i] * b[i]
     for i in range(k):
+        along = 0.0
+        for n in range(k):
+            along += N[i, n] * a[n]
         for j in range(k):
-            N[i, j] = product[i, j]
-    invert(product, inverse)
-    for i in range(k):
-        g[i] = 0.0
-        for j in range(k):
-            g[i] += inverse[j, i] * T[j, k]
-            largest = max(largest, abs(N[i, j]), abs(inverse[i, j]))
-    return largest
-
-
-@part
-def invert(A, inverse):  # type: ignore[no-untyped-def]
-    """Write ``A^-1`` into `inverse`, both (k, k) float64, by Gauss-Jordan elimination; A is overwritten.  O(k^3)."""
-    k = A.shape[0]
-    for i in range(k):
-        for j in range(k):
-            inverse[i, j] = 1.0 if i == j else 0.0
-    for c in range(k):
-        best = c
-        for i in range(c + 1, k):
-            best = i if abs(A[i, c]) > abs(A[best, c]) else best
-        for j in range(k):
-            A[c, j], A[best, j] = A[best, j], A[c, j]
-            inverse[c, j], inverse[best, j] = inverse[best, j], inverse[c, j]
-        pivot = A[c, c]
-        for j in range(k):
-            A[c, j] /= pivot
-            inverse[c, j] /= pivot
+            N[i, j] += along * b[j]
+            largest = max(largest, abs(N[i, j]))
+    for j in range(k):
+        along = 0.0
         for i in range(k):
-            share = 0.0 if i == c else A[i, c]
-            for j in range(k):
-                A[i, j] -= share * A[c, j]
-                inverse[i, j] -= share * inverse[c, j]
+            along += inverse[i, j] * b[i]
+        along /= size
+        g[j] = a[k] * along
+        for i in range(k):
+            inverse[i, j] -= a[i] * along
+            largest = max(largest, abs(inverse[i, j]))
+    return largest

@@ -22,26 +22,30 @@ DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding expl
 _COLUMNS = 2048  # of one product, so that it stays in the cache, and the BLAS on one thread
 _DOT = 8192  # entries of one inner product, for the same reasons
 _SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
+_INVERTED = 1e-6  # largest entry of ``N N^-1 - I`` that rounding explains
 
 
 class DeferredStep:
-    """The small matrices N, (k, k), and G, (period, k), float64, of ``U = (V + D(e) G) N``."""
+    """The small matrices N and its inverse, (k, k), and G, (period, k), float64, of ``U = (V + D(e) G) N``."""
 
     def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
-        self.N, self.G = np.eye(k), np.zeros((period, k))
+        self.N, self.inverse, self.G = np.eye(k), np.eye(k), np.zeros((period, k))
         self.block, self.turn = block, 0
 
     def compose(self, T: np.ndarray) -> float:
         """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
         # the usual step does this in `bgsub.tracking._step_kernels.compose`
-        self.N[:] = self.N @ T[:, :-1].T
-        inverse = np.linalg.inv(self.N)
-        self.G[self.turn] = inverse.T @ T[:, -1]
-        return float(max(np.abs(self.N).max(), np.abs(inverse).max()))
+        self.set_N(self.N @ T[:, :-1].T)
+        self.G[self.turn] = self.inverse.T @ T[:, -1]
+        return float(max(np.abs(self.N).max(), np.abs(self.inverse).max()))
 
     def rotate(self, L: np.ndarray) -> None:
         """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
-        self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
+        self.set_N(np.linalg.solve(L, self.N.T).T)
+
+    def set_N(self, N: np.ndarray) -> None:
+        """Replace N, (k, k)."""
+        self.N, self.inverse = np.ascontiguousarray(N), np.linalg.inv(N)
 
 
 class Visit(NamedTuple):
@@ -102,7 +106,7 @@ class Basis:
         deferred = self.deferred
         return {
             "stack": copied(self.stack[: rows - self.is_settled, : self.m]),
-            "N": deferred.N.copy(),
+            "N": np.stack([deferred.N, deferred.inverse]),
             "G": deferred.G.copy(),
             "blocks": np.array([deferred.block, deferred.turn, self.newest]),
         }
@@ -118,7 +122,10 @@ class Basis:
         basis = cls.of(stack[:k])
         basis.stack[: len(stack), : basis.m] = stack
         basis.deferred = DeferredStep(k, len(G), block)
-        basis.deferred.N, basis.deferred.G = array_of(state, "N", (k, k), "float64"), G
+        N, inverse = array_of(state, "N", (2, k, k), "float64")
+        if not np.abs(N @ inverse - np.eye(k)).max() < _INVERTED:
+            raise ParameterError("N must be an invertible matrix and its inverse")
+        basis.deferred.N, basis.deferred.inverse, basis.deferred.G = N, inverse, G
         basis.deferred.turn, basis.newest = turn, newest
         return basis
 
@@ -181,7 +188,7 @@ class Basis:
         N = self.deferred.N
         if not np.array_equal(N, np.eye(self.k)):
             self.transform(N.T)
-            N[:] = np.eye(self.k)
+            self.deferred.set_N(np.eye(self.k))
 
     def step(self, T: np.ndarray) -> None:
         """Replace U' (and an empty Q') by T times ``[U' e']``, T (k + r, k + 1); defer it after a pass if r is 0."""
@@ -230,7 +237,7 @@ class Basis:
         begin, end = start // deferred.block * deferred.block, start + target.size
         end = min(-(-end // deferred.block) * deferred.block, self.m)
         self._settle(begin, end)
-        z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the smallest change of U, not of V
+        z = deferred.inverse.T @ y / float(y @ y)  # the smallest change of U, not of V
         change = np.zeros((self.k, self.k))
         c, z32 = self.coordinates(y), z.astype(np.float32)
         for first in range(0, target.size, _COLUMNS):
@@ -259,7 +266,7 @@ class Basis:
         self._settle(int(places[0]) // block * block, min(-(-int(places[-1] + 1) // block) * block, self.m))
         self.newest = -1
         before = self.stack[: self.k, places]
-        after = (N @ A @ np.linalg.inv(N)).T.astype(np.float32) @ before
+        after = (N @ A @ self.deferred.inverse).T.astype(np.float32) @ before
         self.stack[: self.k, places] = after
         return np.eye(self.k) + N.T @ (after @ after.T - before @ before.T).astype(np.float64) @ N
 

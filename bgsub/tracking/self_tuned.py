@@ -114,10 +114,10 @@ class SelfTunedSubspace:
 
     def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return y, fitted on the subset in the basis ``P [U V]``, the mean weight and the median of ``|r| / s``."""
-        s, y = self._surrogate, np.empty(self.basis.k)
+        s, y, scale = self._surrogate, np.empty(self.basis.k), self.scale[self._index]
         _self_tuned_kernels.predicted_rows(self.basis.stack, self._index, P, self._rows, self._work[0])
         share, ratio = _self_tuned_kernels.own_scale_coefficients(
-            self._rows, values, a, self.scale[self._index], s.code, np.float32(s.mu), np.float32(s.p), _FIT,
+            self._rows, values, a, scale, np.median(scale), s.code, np.float32(s.mu), np.float32(s.p), _FIT,
             y, self._e, self._work, self._small,
         )  # fmt: skip
         return y, float(share), float(ratio)

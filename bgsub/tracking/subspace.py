@@ -58,7 +58,7 @@ class PixelSubset:
         self._noise, self._free = surrogate.scale**2, surrogate.scale**2 * m / _FREE
         self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
-        self.block = np.empty((k + 1, _kernels.BLOCK), np.float32)  # work of a step
+        self.work = np.empty(k + 1, np.float32), np.empty(_kernels.BLOCK, np.float32)  # of a step
         self._work = np.empty(index.size, np.float32), np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
         self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
 
@@ -153,7 +153,7 @@ class Subspace:
         self.y = moments[-1].copy() if n else np.zeros(k)
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
         self.cold_scale, self._warmth = 0.0, 0.0
-        self._passes = 0
+        self._passes, self._small = 0, np.empty((k + 1, k))  # work
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self.has_unseen = False  # whether some rows of U are never observed for a while
@@ -221,22 +221,24 @@ class Subspace:
         if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != USUAL:
             return False
         k = self.basis.k
-        y, T, objective = influence.fit.y.copy(), np.empty((k, k + 1)), np.empty(2)
-        step = influence.products, self._C, y, w, influence.cost, IN_SPAN, FLOOR, ARMIJO, T, objective
+        y, a, b, objective = influence.fit.y.copy(), np.empty(k + 1), np.empty(k), np.empty(2)
+        step = influence.products, self._C, y, w, influence.cost, IN_SPAN, FLOOR, ARMIJO, a, b, objective, self._small
         if self.basis.newest >= 0 and influence.weights is not None:
             deferred, subset = self.basis.deferred, self._subset
-            small = deferred.N, deferred.G[deferred.turn]
-            own = subset.stack, influence.fit.influence, influence.weights, subset.block
+            small = deferred.N, deferred.inverse, deferred.G[deferred.turn]
+            own = subset.stack, influence.fit.influence, influence.weights, *subset.work
             skew = _step_kernels.deferred_step(*step, *small, *own)
             if skew < 0:
                 return False
             self.basis.stepped(skew)
         elif _step_kernels.full_step(*step):
+            T = np.eye(k, k + 1) + np.outer(b, a)
             self._subset.step(T, influence.fit, influence.weights)
             self.basis.step(T)
         else:
             return False
         if self.has_unseen:
+            T = np.eye(k, k + 1) + np.outer(b, a)
             self._fade(T, T[:, :k] + T[:, k:] * influence.products[:k])
         self.y = y
         self.step_length = 1.0 if influence.products[k] else 0.0

@@ -334,7 +334,7 @@ class SubspaceTracker:
             When the state does not fit.
         """
         arrays = part_of(state, "basis")
-        k = self.rank if self.rank != "auto" else len(array_of(arrays, "N", (None, None), "float64"))
+        k = self.rank if self.rank != "auto" else array_of(arrays, "N", (2, None, None), "float64").shape[1]
         basis = Basis.from_state(arrays, k, size)
         if not Basis.from_state(arrays, k, size).is_orthonormal():  # of a copy: the check changes it
             raise ParameterError("the saved basis is not orthonormal")

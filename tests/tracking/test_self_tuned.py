@@ -124,7 +124,7 @@ def test_coefficients_match_their_twin(surrogate, observed, n, k, seed):
     y, e, work = np.empty(k), np.empty(n, F), np.empty((4, n), F)
     small = np.empty(k, F), np.empty((k, k)), np.empty(k)
     share, ratio = _self_tuned_kernels.own_scale_coefficients(
-        U.T.copy(), x, given_a, s, *arguments(surrogate), LIMITS, y, e, work, small
+        U.T.copy(), x, given_a, s, np.median(s), *arguments(surrogate), LIMITS, y, e, work, small
     )
     found, r, omega, mean, median = reference.own_scale_coefficients(U, x, a, s, surrogate, LIMITS)
     np.testing.assert_allclose(y, found, atol=1e-4 * np.linalg.norm(found))
