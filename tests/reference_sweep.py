@@ -15,10 +15,8 @@ from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
 from bgsub.tracking.basis import Cost, Visit
-from bgsub.tracking.step import FLOOR, IN_SPAN
 
 LIMITS = F(0.08), F(2.5)
-ARMIJO = 1e-4
 NOTHING = np.empty(0, np.uint16)
 
 
@@ -131,7 +129,7 @@ class Case:
 class SmallStep:
     """One vector at a random subspace, and the full step from there by the kernel."""
 
-    def __init__(self, m, k, seed, surrogate, w=0.05, armijo=ARMIJO, complete=False):
+    def __init__(self, m, k, seed, surrogate, w=0.05, complete=False):
         rng = np.random.default_rng(seed)
         self.U, self.w = np.linalg.qr(rng.standard_normal((m, k)))[0], w
         Y = rng.standard_normal((3 * k, k)) * np.sqrt(m) * 0.3
@@ -141,9 +139,9 @@ class SmallStep:
         _, self.e, self.cost = separate(self.U, self.y, self.x, self.a, surrogate)
         self.stack = np.column_stack([self.U, self.e])
         self.y_new, self.C_new, self.out = self.y.copy(), self.C.copy(), np.zeros(2)
-        limits, (a, b), work = (IN_SPAN, FLOOR, armijo), (np.zeros(k + 1), np.zeros(k)), np.empty((k + 1, k))
+        a, b, work = np.zeros(k + 1), np.zeros(k), np.empty((k + 1, k))
         self.accepted = _step_kernels.full_step(
-            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, *limits, a, b, self.out, work
+            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, a, b, self.out, work
         )
         self.T = np.eye(k, k + 1) + np.outer(b, a)
 

@@ -145,8 +145,8 @@ class _Compilations:
 
     def compile(self, step: int, event: Any) -> None:
         """Count a kernel of this package whose compilation begins (1) or ends (-1)."""
-        is_ours = event.data["dispatcher"].py_func.__module__.startswith("bgsub.")
-        if not (is_ours and self._is_outermost("compiling", step)):
+        module = event.data["dispatcher"].py_func.__module__ or ""  # None where `exec` made the function
+        if not (module.startswith("bgsub.") and self._is_outermost("compiling", step)):
             return
         with self._lock:
             self._account(compiling=step)

@@ -235,7 +235,7 @@ def trace(gram):  # type: ignore[no-untyped-def]
 def solve_spd(gram, right, ridge):  # type: ignore[no-untyped-def]
     """Solve ``(gram + ridge I) d = right`` in place by Cholesky; `right` receives d.  O(k^3)."""
     k = right.size
-    ridge += 1e-30
+    ridge = max(ridge, 1e-30)
     for i in range(k):
         for j in range(i + 1):
             s = gram[i, j]

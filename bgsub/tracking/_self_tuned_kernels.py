@@ -21,7 +21,7 @@ from bgsub.tracking._kernels import (
     solve_spd,
     trace,
 )
-from bgsub.tracking._step_kernels import try_full_step
+from bgsub.tracking._step_kernels import FLOOR, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -81,8 +81,8 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
 def own_scale_coefficients(rows, x, a, scale, usual, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
     """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)`` by reweighted least squares; return mean weight, median ``|r|/s``.
 
-    `rows` (k, n): the basis; `x`, `a`, `scale` (n,); `usual`: the median scale; `limits`: stages, iterations, tolerance;
-    `y` (k,) float64; `e` (n,): the influence; `work` (4, n), r in row 1, the weights in row 2.
+    `rows` (k, n): the basis; `x`, `a`, `scale` (n,), their median `usual`; `limits`: stages, iterations, tolerance; `y`
+    (k,) float64; `e` (n,): the influence; `work` (4, n), r in row 1, the weights in row 2.
     """
     # t_i is the lesser of s_i and the median scale, but at least s_i / 10: noisy entries weigh less in y
     # after a fit with equal weights, the scales are widened until half of the residuals are inliers, then narrowed:
@@ -206,19 +206,29 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
     add_product(within, L, C)
 
 
+@part
+def scale_down(z, factor):  # type: ignore[no-untyped-def]
+    """Shorten z to a length of ``_LONGEST / factor`` at most."""
+    length = 0.0
+    for i in range(z.size):
+        length += z[i] * z[i]
+    shorter = min(_LONGEST / max(factor * np.sqrt(length), 1e-300), 1.0)
+    for i in range(z.size):
+        z[i] *= shorter
+
+
 @allocating_kernel
-def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
+def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, T, objective, z):  # type: ignore[no-untyped-def]
     """Take the full step from the predicted subspace, update the velocity; return whether the objective fell.
 
     `gram` (2 k, 2 k): products of the rows ``[U V]``, then of the new ones; `products` (2 k + 1,); `weights`: w and the
-    mean weight of the entries; `keep`, `gain`: factors of the old velocity and of the step; `limits`: in_span, floor,
-    armijo of `full_step`; `T` (2 k, 2 k + 1): new rows from the old ones and e; `z` (k,): ``M^-1 y``.
+    mean weight of the entries; `keep`, `gain`: factors of the old velocity and of the step; `T` (2 k, 2 k + 1): new
+    rows from the old ones and e; `z` (k,): ``M^-1 y``.
     """
     # a refused step leaves the predicted U and the velocity
     k, (w, share) = y.size, weights
     inner, moment = np.empty(k + 1), np.empty((k, k))
     inner[k] = outside = products[2 * k]
-    size = 0.0
     for i in range(k):
         inner[i], z[i] = 0.0, y[i]
         for j in range(2 * k):
@@ -226,24 +236,20 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
         outside -= inner[i] * inner[i]
         for j in range(k):
             moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
-    solve_spd(moment, z, limits[1] * trace(moment))
-    for i in range(k):
-        size += z[i] * z[i]
-    shorter = min(_LONGEST / max(w * np.sqrt(max(outside, 0.0) * size), 1e-300), 1.0)
-    for i in range(k):
-        z[i] *= shorter
+    solve_spd(moment, z, FLOOR * trace(moment))
+    scale_down(z, w * np.sqrt(max(outside, 0.0)))
     a, b, shrink = np.zeros(k + 1), np.zeros(k), -1.0
     objective[0] = w * cost
     if inner[k] > _LEAST_ENERGY:
-        shrink = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], a, b, objective)
+        shrink = try_full_step(inner, C, y, z, w, cost, a, b, objective)
     taken = shrink >= 0
     if not taken:
         objective[1] = objective[0]
-        a[:], b[:], shrink = 0.0, 0.0, 0.0
+        a, b, shrink = np.zeros(k + 1), np.zeros(k), 0.0
     for i in range(k):
         for j in range(k):
             C[i, j] = (1 - w) * C[i, j] + w * share * y[i] * y[j]
-    # U becomes U + [U e] a b', and a tangent H at it H + U turn b'
+    # U becomes U + [U e] a b', and a tangent H at it H + H (a + a_e inside) b'
     whole, half = np.empty((2 * k + 1, 2 * k + 1)), np.zeros((2 * k, 2 * k + 1))
     for j in range(2 * k):
         step, carried = 0.0, 0.0
@@ -253,7 +259,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
         for i in range(k):
             T[i, j], T[k + i, j] = P[i, j] + b[i] * step, keep * Q[i, j] + b[i] * carried
         for i in range(2 * k):
-            whole[i, j] = gram[i, j]
+            whole[i, j], gram[i, j] = gram[i, j], 0.0
         whole[2 * k, j] = whole[j, 2 * k] = products[j]
     whole[2 * k, 2 * k] = products[2 * k]
     for i in range(k):
@@ -261,7 +267,6 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
         T[k + i, 2 * k] = gain * T[i, 2 * k]
         y[i] -= shrink * z[i]
     add_product(T, whole, half)
-    gram[:] = 0.0
     add_product(half, T.T, gram)
     return taken
 

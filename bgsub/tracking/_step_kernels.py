@@ -12,13 +12,17 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.tracking._kernels import BLOCK, add_scaled, combine, solve_spd, trace
 
+IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
+FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
+ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
+
 
 @part
-def full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):  # type: ignore[no-untyped-def]
+def full_step(products, C, y, w, cost, a, b, out, work):  # type: ignore[no-untyped-def]
     """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken; C and y follow.
 
-    `products` (k + 1,): of e with U and itself; `in_span`: share of e that is rounding; `floor`: ridge of C; `a` (k +
-    1,), `b` (k,): the step; `out` (2,): objective before, its bound after; `work` (k + 1, k).
+    `products` (k + 1,): of e with U and itself; `a` (k + 1,), `b` (k,): the step; `out` (2,): objective before, its
+    bound after; `work` (k + 1, k).
     """
     k = y.size
     z = work[k]
@@ -27,8 +31,8 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):
         for j in range(k):
             work[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
     size = trace(work[:k])
-    solve_spd(work[:k], z, floor * size)
-    shrink = try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out) if size > 0 else -1.0
+    solve_spd(work[:k], z, FLOOR * size)
+    shrink = try_full_step(products, C, y, z, w, cost, a, b, out) if size > 0 else -1.0
     if shrink < 0:
         return False
     for i in range(k):
@@ -40,7 +44,7 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):
 
 
 @part
-def try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out):  # type: ignore[no-untyped-def]
+def try_full_step(products, C, y, z, w, cost, a, b, out):  # type: ignore[no-untyped-def]
     """Find the step of `full_step` for ``z = C_new^-1 y``; return f, -1 if refused: y becomes ``y - f z``."""
     k = y.size
     out[0] = out[1] = w * cost
@@ -51,7 +55,7 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out):  # ty
         along += z[i] * y[i]
         for j in range(k):
             bend += z[i] * C[i, j] * z[j]
-    if products[k] != 0 and not rest > in_span * products[k]:
+    if products[k] != 0 and not rest > IN_SPAN * products[k]:
         return -1.0
     # q = (U inside - e) / sqrt(rest), kappa = -w sqrt(rest) z; without a gradient, as where no block is visited, e = 0
     rest = max(rest, 0.0)
@@ -69,17 +73,17 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, a, b, out):  # ty
         inner += products[i] * d
     size += turn * a[k] * (2 * inner + turn * a[k] * products[k])
     out[1] = w * (cost - change + size / 2) + 0.5 * (1 - w) * w * w * rest * bend
-    return shrink if out[1] <= out[0] - armijo * w * w * rest * along else -1.0
+    return shrink if out[1] <= out[0] - ARMIJO * w * w * rest * along else -1.0
 
 
 @kernel
-def deferred_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work, N, inverse, g, stack, e, weights, a32, line):  # type: ignore[no-untyped-def]
+def deferred_step(products, C, y, w, cost, a, b, out, work, N, inverse, g, stack, e, weights, a32, line):  # type: ignore[no-untyped-def]
     """Try `full_step`, defer it by `compose` and step the subset; return the result of `compose`, -1 if not taken.
 
     `stack` (k + 1, s): the basis on the subset; `e`, `weights` (s,): influence there, and its weights; `a32` (k + 1,)
     and `line` (BLOCK,), float32, are workspaces.
     """
-    if not full_step(products, C, y, w, cost, in_span, floor, armijo, a, b, out, work):
+    if not full_step(products, C, y, w, cost, a, b, out, work):
         return -1.0
     k = y.size
     for i in range(k + 1):

@@ -9,7 +9,6 @@ from bgsub.numerics.state import FINITE, State, array_of, moment_of, numbers_of,
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _self_tuned_kernels
 from bgsub.tracking.basis import Basis, gram_of
-from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 from bgsub.tracking.tuning import AdaptiveForgetting, ColdStart, RankSearch
 from bgsub.tracking.validation import check_size
 
@@ -94,9 +93,9 @@ class SelfTunedSubspace:
         length = np.sqrt(max(products[2 * k] * (movement @ self._gram @ movement), 0.0))
         agreement = float(movement @ products[: 2 * k] / length) if length > 0 else 0.0
         inside, at = P @ products[: 2 * k], y.copy()
-        weights, limits = (self.forgetting.w, share), (IN_SPAN, FLOOR, ARMIJO)
+        weights = self.forgetting.w, share
         known, rates = (self._gram, P, Q, products, self._C, y, weights, cost), self.forgetting.velocity_rates
-        taken = _self_tuned_kernels.self_tuned_step(*known, *rates, limits, T, objective, z)
+        taken = _self_tuned_kernels.self_tuned_step(*known, *rates, T, objective, z)
         self.basis.transform(T)
         self.step_length, self.objective = float(taken), (float(objective[0]), float(objective[1]))
         self.forgetting.adapt((self._rows, self._e, self._work[2]), (at, z, inside), agreement, growth, taken)

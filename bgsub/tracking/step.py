@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.grassmann import small_rank_one_update, small_rotation
+from bgsub.tracking._step_kernels import ARMIJO, FLOOR, IN_SPAN
 
-IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
-FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
-ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
 _DROP = 1e-6  # share of the largest singular value below which directions of the gradient are dropped
 _BACKTRACKS = 20
 

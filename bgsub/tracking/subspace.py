@@ -17,7 +17,7 @@ from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
 from bgsub.tracking.basis import DRIFTED, Basis, Cost, DeferredStep, Visit
 from bgsub.tracking.batch_start import first_mu
-from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, make_step, search
+from bgsub.tracking.step import carried, cost_bound, make_step, search
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
@@ -222,7 +222,7 @@ class Subspace:
             return False
         k = self.basis.k
         y, a, b, objective = influence.fit.y.copy(), np.empty(k + 1), np.empty(k), np.empty(2)
-        step = influence.products, self._C, y, w, influence.cost, IN_SPAN, FLOOR, ARMIJO, a, b, objective, self._small
+        step = influence.products, self._C, y, w, influence.cost, a, b, objective, self._small
         if self.basis.newest >= 0 and influence.weights is not None:
             deferred, subset = self.basis.deferred, self._subset
             small = deferred.N, deferred.inverse, deferred.G[deferred.turn]

@@ -11,7 +11,6 @@ from reference_tracking import F, arguments
 from bgsub import SubspaceTracker
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels, self_tuned
-from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 
 SURROGATES = [Surrogate.flattening_at(4.0, name) for name in ("atan", "log", "lp")]
 LIMITS = self_tuned._FIT
@@ -65,7 +64,7 @@ def test_a_step_matches_its_twin(kind, m, k, w, seed):
     T, objective, z = np.empty((2 * k, 2 * k + 1)), np.empty(2), np.empty(k)
     taken = _self_tuned_kernels.self_tuned_step(
         gram, np.eye(k, 2 * k), np.eye(k, 2 * k, k), products, moment, y_new, (w, share), cost, keep, gain,
-        (IN_SPAN, FLOOR, ARMIJO), T, objective, z,
+        T, objective, z,
     )  # fmt: skip
     U, V, C, direction, expected, was_taken = reference.step(P, V, C, y, e, cost, w, share, keep, gain)
     assert taken == was_taken == (kind == "taken")
