@@ -31,7 +31,9 @@ def feed(subtractor, frames, n):
     return [subtractor.process(next(frames)) for _ in range(n)]
 
 
-@pytest.mark.parametrize(("dtype", "scale"), [(np.uint8, 1), (np.uint8, 0.5), (np.float32, 1)])
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [(np.uint8, 1), (np.uint8, 0.5), pytest.param(np.float32, 1, marks=pytest.mark.slow)]
+)
 def test_the_memory_layout_may_change_within_a_stream(dtype, scale):
     """Kernels look up the types of their arguments only once."""
 
@@ -170,6 +172,7 @@ def test_known_foreground_is_shown_and_not_learned():
 
 
 @pytest.mark.large
+@pytest.mark.slow
 def test_other_frame_formats_and_values_are_refused():
     subtractor, frames = BackgroundSubtractor(**QUICK), still((24, 32), np.float32)
     for n in (5, 10):

@@ -70,6 +70,6 @@ def test_stream(options, shake):
         assert probability.min() >= 0
         assert probability.max() <= 1
         np.testing.assert_array_equal(probability > 0.5, foreground)
-        right += probability[foreground & (truth == FOREGROUND)].tolist()
-        wrong += probability[foreground & (truth == 0)].tolist()
-    assert np.mean(right) > np.mean(wrong) + 0.05
+        right.append(probability[foreground & (truth == FOREGROUND)])
+        wrong.append(probability[foreground & (truth == 0)])
+    assert np.concatenate(right).mean() > np.concatenate(wrong).mean() + 0.05

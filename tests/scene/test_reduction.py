@@ -17,6 +17,8 @@ from bgsub.scene.frame_format import FrameFormat, plain, scale_of
 from bgsub.scene.reduction import Reduction
 
 QUICK = {"start_frames": 10, "subset": 500, "scale": 0.5}
+# all kernels of floating-point frames are compiled, for half a minute
+FLOATING = [("f4", 3, 0.5), ("u2", 1, 0.3), ("f8", 3, 0.3), ("f2", 1, 0.3)]
 
 
 def nearest(mask, shape):
@@ -70,7 +72,7 @@ def test_reduced_pixel_is_the_mean_of_its_area(shape, dtype):
         ((19, 26), 0.5, 1, "u1"),
         ((24, 20), 0.25, 3, "u1"),
         pytest.param((17, 23), 0.37, 4, "u2", marks=pytest.mark.slow),
-        ((5, 4), 1.0, 3, "f4"),
+        pytest.param((5, 4), 1.0, 3, "f4", marks=pytest.mark.slow),
         ((12, 180), 0.7, 3, "u1"),  # several chunks
         ((17, 23), 0.37, 1, "f4"),
     ],
@@ -181,7 +183,7 @@ def test_known_foreground_is_shown_and_not_learned():
 
 @pytest.mark.parametrize(
     ("dtype", "channels", "scale"),
-    [("u1", 3, 0.5), ("u1", 1, 0.3), ("f4", 3, 0.5), ("u2", 1, 0.3), ("f8", 3, 0.3), ("f2", 1, 0.3)],
+    [("u1", 3, 0.5), ("u1", 1, 0.3), *(pytest.param(*case, marks=pytest.mark.slow) for case in FLOATING)],
 )
 def test_background_has_the_detail_of_full_size_frames(dtype, channels, scale):
     rng, dtype = np.random.default_rng(4), np.dtype(dtype)
