@@ -38,10 +38,15 @@ MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
 THREADED = [ROOT / name for name in ("events", "jobs", "live", "video")]
 # The kernels of all streams: compile them once, not in every process.
 COMPILE = """
-from bgsub.scene.kernel_table import TRACKING, Frames
+from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
 from bgsub.scene.kernel_warmup import prepare
-for channels in (3, 1):
-    prepare(Frames("uint8", channels, 3)).wait(TRACKING)
+kinds = [prepare(Frames("uint8", channels, 3)) for channels in (3, 1)]
+tested = Frames("float32", 3, 3)
+for row in sum(stages(tested), []):
+    if row.split(":")[0].endswith(("_shadows", "find_matching", "remember")):
+        compile_kernel(row, tested)
+for warmup in kinds:
+    warmup.wait(TRACKING)
 """
 
 

@@ -258,13 +258,14 @@ class WrongBackground:
         due, reach = np.zeros((h, w), bool), max(2, round(0.03 * min(h, w)))
         self._seen[(mask == 0) & (strong == 0)] += checks
         self._seen = np.minimum(self._seen, self._proven)
+        is_same = np.linalg.norm(x.astype(float) - anchors, axis=2) < self._tolerance
         for i, j in np.ndindex(h, w) if looks else ():
             around = mask[max(i - reach, 0) : i + reach + 1, max(j - reach, 0) : j + reach + 1]
             if around.any():
                 continue
             if not strong[i, j]:
                 self._wrong[i, j] = 0
-            elif np.linalg.norm(x[i, j].astype(float) - anchors[i, j]) < self._tolerance:
+            elif is_same[i, j]:
                 self._wrong[i, j] += looks
             else:
                 self._wrong[i, j] = 1

@@ -209,14 +209,14 @@ def test_ghost_is_released_beside_an_object():
 def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
     rng = np.random.default_rng(seed)
     objects, twin = standing(channels), reference.WrongBackground((H, W, channels), 0.06, FPS, LOOKS, FPS // 2)
-    level = rng.random((H, W, channels)).astype(F)
+    level, background = rng.random((H, W, channels)).astype(F), scene(channels)
     restless, often = rng.random((H, W)) < 0.3, rng.random((H, W)) < 0.8
     for i in range(60):
         change = restless & (rng.random((H, W)) < 0.1)
         level[change] = rng.random((int(change.sum()), channels))
         strong = (often & (rng.random((H, W)) < 0.98)).astype(np.uint8)
         mask = mask_of(np.s_[10:14, i % 40 : i % 40 + 6])
-        found = see(objects, level, scene(channels), mask, strong, elapsed=elapsed)
+        found = see(objects, level, background, mask, strong, elapsed=elapsed)
         passed = ((i + 1) * elapsed // frames - i * elapsed // frames for frames in (LOOKS, FPS // 2))
         expected = twin.see(level, mask, strong, *passed)
         np.testing.assert_array_equal(np.zeros((H, W), bool) if found is None else found, expected)
