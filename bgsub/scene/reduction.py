@@ -14,11 +14,14 @@ from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _reduction_kernels
 from bgsub.scene._reduction_kernels import REACH, SPREAD
 from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
-from bgsub.separation import BACKGROUND
+from bgsub.scene.registration import Movement
+from bgsub.scene.stabiliser import to_frame
+from bgsub.separation import BACKGROUND, FOREGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
 _STRIPS, _EVERY = 32, 4  # of the detail; one is renewed every so many frames
 _MARGIN = 3  # pixels: distance of the detail from foreground
+_LONGEST = 32767  # side of a picture that OpenCV warps
 _SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
 
 
@@ -86,33 +89,63 @@ class Reduction:
         """Take all of the next frame as the detail."""
         self._strip = -1
 
-    def renew_detail(self, mask: np.ndarray, frame: np.ndarray, is_new: bool) -> None:
-        """Take the background in a strip of a `plain` full-size frame as the detail; all of the first of a scene."""
+    @property
+    def has_detail(self) -> bool:
+        """Whether there is detail of this scene."""
+        return self._strip >= 0
+
+    def begin_detail(self, mask: np.ndarray, frame: np.ndarray, background: np.ndarray) -> None:
+        """Take the background in a `plain` full-size frame as the detail; a reduced background has none elsewhere."""
+        np.copyto(self._detail, frame.reshape(self._detail.shape))
+        if cv2.countNonZero(mask):
+            large = plain(_resized(background, np.empty(self.full.shape, background.dtype)))
+            cv2.copyTo(large.reshape(self._detail.shape), cv2.dilate(mask, _SQUARE), self._detail)
+        self._strip = 0
+
+    def renew_detail(self, mask: np.ndarray, frame: np.ndarray, movement: Movement | None) -> None:
+        """Take the background in a strip of a `plain` full-size frame as the detail."""
+        # `movement` is that of the reduced frame
         full, height = frame.reshape(self._detail.shape), len(frame)
-        if self._strip < 0 or is_new:
-            np.copyto(self._detail, full)
-            self._strip = 0
-            return
         self._strip = (self._strip + 1) % (_STRIPS * _EVERY)
         number = self._strip // _EVERY
         first, last = number * height // _STRIPS, (number + 1) * height // _STRIPS
-        if self._strip % _EVERY == 0 and first < last:
-            top = max(first - _MARGIN, 0)
-            near = cv2.dilate(mask[top : last + _MARGIN], _SQUARE)[first - top : last - top]
-            cv2.copyTo(full[first:last], (near == 0).view(np.uint8), self._detail[first:last])
+        if self._strip % _EVERY == 0 and first < last and self._can_move(movement):
+            top, end = max(first - _MARGIN, 0), min(last + _MARGIN, height)
+            if movement is not None:
+                flags = cv2.WARP_INVERSE_MAP | cv2.INTER_LINEAR, cv2.WARP_INVERSE_MAP | cv2.INTER_NEAREST
+                matrix = self._enlarged(movement).matrix(full.shape)
+                matrix[:, 2] += top * matrix[:, 1]  # of the strip
+                size = full.shape[1], end - top
+                full = cv2.warpAffine(full, matrix, size, flags=flags[0])
+                mask = cv2.warpAffine(mask, matrix, size, flags=flags[1], borderValue=FOREGROUND)
+            else:
+                full, mask = full[top:end], mask[top:end]
+            unseen = cv2.dilate(mask, _SQUARE)[first - top : last - top]
+            cv2.copyTo(full[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])
 
-    def enlarge_background(self, background: np.ndarray, has_detail: bool) -> np.ndarray:
-        """Return a background of the reduced format in full size, with the detail of full-size frames or bilinear."""
-        if has_detail and self._strip >= 0:
+    def _can_move(self, movement: Movement | None) -> bool:
+        return movement is None or max(self.full.shape[:2]) < _LONGEST
+
+    def _enlarged(self, movement: Movement) -> Movement:
+        """Return the movement of the full-size frame."""
+        rows, columns = (n / m for n, m in zip(self.full.shape[:2], self.frames.shape[:2], strict=True))
+        return Movement(columns * movement.dx, rows * movement.dy, movement.angle)
+
+    def enlarge_background(self, background: np.ndarray, movement: Movement | None) -> np.ndarray:
+        """Return a background of the reduced format in full size, with the detail of full-size frames if any."""
+        if self.has_detail and self._can_move(movement):
             # detail is what the reduction of a frame loses; the light may have changed since that frame
             kind = cv2.CV_16S if self.full.dtype == "uint8" else cv2.CV_32F
-            known = self._detail.reshape(self.full.shape)
+            detail = self._detail
+            if movement is not None:
+                detail = to_frame(self._enlarged(movement), detail, detail, smooth=True)
+            known = detail.reshape(self.full.shape)
             for reduced in self._reduced:
                 known = _resized(known, np.empty(reduced.shape, known.dtype))
             change = cv2.subtract(background, known, dtype=kind).reshape(background.shape)
             change = _resized(change, np.empty(self.full.shape, change.dtype)).reshape(self.full.cube)
             dtype = cv2.CV_8U if self.full.dtype == "uint8" else kind
-            large = cv2.add(self._detail.reshape(self.full.cube), change, dtype=dtype)
+            large = cv2.add(detail.reshape(self.full.cube), change, dtype=dtype)
         else:
             large = _resized(background, np.empty(self.full.shape, background.dtype))
         if large.dtype != self.full.dtype and self.full.dtype == "uint16":

@@ -430,8 +430,11 @@ class BackgroundSubtractor(OpenCVNames):
             self._reduction.enlarge(result.mask, frame, result.pixels, result.picture(), out)
         if known is not None:
             out[known] = FOREGROUND
-        if self._reduction is not None and result.training is not None and result.movement is None:
-            self._reduction.renew_detail(out, frame, result.event in _OTHER_SCENE or result.has_moved)
+        if self._reduction is not None and result.training is not None:
+            if result.event in _OTHER_SCENE or result.has_moved or not self._reduction.has_detail:
+                self._reduction.begin_detail(out, frame, result.background())
+            else:
+                self._reduction.renew_detail(out, frame, result.movement)
         return out
 
     def _wait(self, kernels: Frames, stage: int) -> None:
@@ -477,7 +480,7 @@ class BackgroundSubtractor(OpenCVNames):
             assert self.format is not None
             background = self._result.background()
             if self._reduction is not None:
-                background = self._reduction.enlarge_background(background, self._result.movement is None)
+                background = self._reduction.enlarge_background(background, self._result.movement)
             self._background = self.format.from_seen(background)
         return self._background
 

@@ -206,6 +206,40 @@ def test_background_has_the_detail_of_full_size_frames(dtype, channels, scale):
     assert np.abs(background - other).mean() < 0.01  # a cut renews it at once
 
 
+@pytest.mark.parametrize(("dtype", "channels"), [("u1", 3), ("u2", 1), ("f4", 3)])
+def test_no_object_of_a_frame_is_detail_of_the_background(dtype, channels):
+    rng, full = np.random.default_rng(1), 1 if dtype == "f4" else np.iinfo(dtype).max
+    empty = (full * rng.uniform(0.2, 0.4, (40, 60, channels))).astype(dtype)
+    mask, frame = np.zeros((40, 60), np.uint8), empty.copy()
+    mask[10:30, 20:30] = 255
+    frame[mask != 0] = full
+    reduction = Reduction(FrameFormat.of(empty), 0.5)
+    background = reduction.reduce(empty).copy()
+    reduction.begin_detail(mask, plain(frame), background)
+    error = np.abs(reduction.enlarge_background(background, None).astype(float) - empty) / full
+    assert error[mask != 0].max() < 0.2  # fine detail is missing
+    assert error[:, :10].max() < 0.005
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("channels", "angle"), [(3, 0.0), (1, 0.01), (3, 0.01)])
+def test_background_of_a_shaking_camera_has_the_detail_of_full_size_frames(channels, angle):
+    rng, texture, errors = np.random.default_rng(0), Texture(2, channels, finest=8.0), []
+    subtractor = BackgroundSubtractor(**QUICK)
+    for i in range(150):
+        frame = (255 * texture.seen(144, 192, *rng.uniform(-3, 3, 2), angle * rng.uniform(-1, 1))).astype(np.uint8)
+        seen = frame.copy()
+        if i < 140:  # an object that is never learned
+            seen[60:100, 10 + i : 40 + i] = 255
+        result = subtractor.process(seen)
+        if i >= 140:
+            blurred = cv2.resize(cv2.resize(frame, (96, 72)), (192, 144)).reshape(frame.shape)
+            inside = np.s_[8:-8, 8:-8]
+            errors += [[np.abs(b[inside].astype(float) - frame[inside]).mean() for b in (result.background, blurred)]]
+    found, blurred = np.mean(errors, axis=0)
+    assert found < 1.5 * blurred  # without detail, and with what an aligned background has lost: twice as much
+
+
 @pytest.mark.parametrize(
     ("size", "scale"), [((35_000, 1), 1), ((240, 320), 0.668), ((1080, 1920), 0.248), ((1, 2_000_000), 0.251)]
 )
