@@ -112,12 +112,12 @@ class Reduction:
         if self._strip % _EVERY == 0 and first < last and self._can_move(movement):
             top, end = max(first - _MARGIN, 0), min(last + _MARGIN, height)
             if movement is not None:
-                flags = cv2.WARP_INVERSE_MAP | cv2.INTER_LINEAR, cv2.WARP_INVERSE_MAP | cv2.INTER_NEAREST
                 matrix = self._enlarged(movement).matrix(full.shape)
                 matrix[:, 2] += top * matrix[:, 1]  # of the strip
                 size = full.shape[1], end - top
-                full = cv2.warpAffine(full, matrix, size, flags=flags[0])
-                mask = cv2.warpAffine(mask, matrix, size, flags=flags[1], borderValue=FOREGROUND)
+                smooth, nearest = cv2.WARP_INVERSE_MAP | cv2.INTER_LINEAR, cv2.WARP_INVERSE_MAP | cv2.INTER_NEAREST
+                full = cv2.warpAffine(full, matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
+                mask = cv2.warpAffine(mask, matrix, size, flags=nearest, borderValue=FOREGROUND)
             else:
                 full, mask = full[top:end], mask[top:end]
             unseen = cv2.dilate(mask, _SQUARE)[first - top : last - top]
