@@ -212,6 +212,11 @@ class Illumination:
                 break
         self._memory = [background.copy(), *self._memory][:_MEMORY]
 
+    def move(self, places: np.ndarray) -> None:
+        """Take over what was at other pixels, (h * w,) indices."""
+        colours = (len(places), -1)
+        self._memory = [kept.reshape(colours).take(places, axis=0).reshape(-1) for kept in self._memory]
+
     @one_blas_thread()
     def render(self, light: Light) -> np.ndarray:
         """Return the background of an explanation, (m,), float32."""

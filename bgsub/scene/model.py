@@ -155,6 +155,7 @@ class SceneModel:
         picture[shown] = frame[shown]  # sharper
         self.objects.move(places)
         self.segmenter.move(places)
+        self.illumination.move(places)
         assert self.tracked is not None
         self.tracked.move(places, picture)
         self.engine.compare(self._low_rank())

@@ -214,6 +214,15 @@ def test_remembered_backgrounds_are_recognised_without_duplicates():
         np.testing.assert_array_equal(memory, picture(1, 9 - i).ravel())
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_remembered_backgrounds_move_with_the_camera(channels):
+    seen = np.random.default_rng(1).random((12, 16, channels)).astype(F)
+    illumination = Illumination(seen.shape, THRESHOLD)
+    illumination.remember(seen.reshape(-1))
+    illumination.move(np.arange(12 * 16).reshape(12, 16)[::-1].reshape(-1))
+    np.testing.assert_array_equal(illumination.state()["memory0"], seen[::-1].reshape(-1))
+
+
 def test_bytes_under_a_light_are_rounded():
     image = np.random.default_rng(0).integers(30, 200, 12 * 16, np.uint8)
     illumination = Illumination((12, 16, 1), THRESHOLD)
