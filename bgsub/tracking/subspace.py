@@ -238,8 +238,8 @@ class Subspace:
         else:
             return False
         if self.has_unseen:
-            T = np.eye(k, k + 1) + np.outer(b, a)
-            self._fade(T, T[:, :k] + T[:, k:] * influence.products[:k])
+            M = np.eye(k) + b[:, np.newaxis] * a[:k]
+            self._fade(M, M + b[:, np.newaxis] * (a[k] * influence.products[:k]))
         self.y = y
         self.step_length = 1.0 if influence.products[k] else 0.0
         self.objective = float(objective[0]), float(objective[1])
@@ -268,7 +268,7 @@ class Subspace:
             self._subset.step(T[:k], influence.fit, influence.weights)
             basis.step(T)
             if self.has_unseen:
-                self._fade(T[:k], theta[:k, :k].T)
+                self._fade(T[:k, :k], theta[:k, :k].T)
         self.y = theta[:k, :k].T @ y
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
@@ -291,10 +291,10 @@ class Subspace:
         self._rotate(self.basis.move(places))
         self._passes += 1
 
-    def _fade(self, T: np.ndarray, turn: np.ndarray) -> None:
-        """Follow the rows of e = 0 in a step by T (k, k + 1), after which coefficients y are ``turn y``."""
+    def _fade(self, M: np.ndarray, turn: np.ndarray) -> None:
+        """Follow the rows of e = 0, u, which a step makes ``u M'``, and after which coefficients y are ``turn y``."""
         P, Q = self._fading
-        P[:], Q[:] = T[:, : self.basis.k] @ P, turn @ Q
+        P[:], Q[:] = M @ P, turn @ Q
 
     def restore(self, where: np.ndarray) -> None:
         """Undo what the steps since the last call did to entries that none of them has seen, (m,) uint8, not 0."""
