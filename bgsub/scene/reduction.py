@@ -124,6 +124,7 @@ class Reduction:
             cv2.copyTo(full[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])
 
     def _can_move(self, movement: Movement | None) -> bool:
+        """Return whether the detail can be moved, or need not be."""
         return movement is None or max(self.full.shape[:2]) < _LONGEST
 
     def _enlarged(self, movement: Movement) -> Movement:
