@@ -90,13 +90,6 @@ def add_scaled(target, factor, row):  # type: ignore[no-untyped-def]
 
 
 @part
-def copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy an array, (n,); assigning to a slice would also compile an error message."""
-    for i in range(target.size):
-        target[i] = source[i]
-
-
-@part
 def any_set(flags):  # type: ignore[no-untyped-def]
     """Return whether any of the bytes, (n,) uint8, is not zero; without an early exit it vectorises."""
     largest = np.uint8(0)
@@ -178,16 +171,14 @@ def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-de
 
 
 @part
-def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
-    """Replace the leading rows of `stack` by T, (n_new, n_rows) float32, times all its rows, in place, in one pass."""
-    n_new = T.shape[0]
-    m = stack.shape[1]
-    for begin in range(0, m, BLOCK):
-        end = min(begin + BLOCK, m)
-        for i in range(n_new):
-            combine(stack, begin, T[i], work[i, : end - begin])
-        for i in range(n_new):
-            copy(work[i, : end - begin], stack[i, begin:end])
+def step_rows(stack, a, b, work):  # type: ignore[no-untyped-def]
+    """Add ``b a'`` times all rows of `stack`, (k + 1, n), to the first k; `a` (k + 1,) float32; `work` (BLOCK,)."""
+    for begin in range(0, stack.shape[1], BLOCK):
+        end = min(begin + BLOCK, stack.shape[1])
+        total = work[: end - begin]
+        combine(stack, begin, a, total)
+        for j in range(b.size):
+            add_scaled(stack[j, begin:end], np.float32(b[j]), total)
 
 
 @part

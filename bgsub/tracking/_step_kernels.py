@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.tracking._kernels import BLOCK, add_scaled, combine, solve_spd, trace
+from bgsub.tracking._kernels import solve_spd, step_rows, trace
 
 IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
@@ -85,17 +85,12 @@ def deferred_step(products, C, y, w, cost, a, b, out, work, N, inverse, g, stack
     """
     if not full_step(products, C, y, w, cost, a, b, out, work):
         return -1.0
-    k = y.size
-    for i in range(k + 1):
+    row = stack[len(stack) - 1]
+    for i in range(row.size):
+        row[i] = weights[i] * e[i]
+    for i in range(a.size):
         a32[i] = a[i]
-    for begin in range(0, e.size, BLOCK):
-        end = min(begin + BLOCK, e.size)
-        row, sum_of_rows = stack[k, begin:end], line[: end - begin]
-        for i in range(row.size):
-            row[i] = weights[begin + i] * e[begin + i]
-        combine(stack, begin, a32, sum_of_rows)
-        for j in range(k):
-            add_scaled(stack[j, begin:end], np.float32(b[j]), sum_of_rows)
+    step_rows(stack, a32, b, line)
     return compose(N, inverse, a, b, g)
 
 

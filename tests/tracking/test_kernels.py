@@ -67,15 +67,14 @@ def test_trial_cost_matches_its_twin(surrogate, m, n, seed):
     assert cost == pytest.approx(h, rel=1e-4, abs=1e-7)
 
 
-@given(m=st.integers(1, 5000), n=st.integers(1, 12), seed=st.integers(0, 99), data=st.data())
-def test_transform_rows_is_a_matrix_product(m, n, seed, data):
-    n_new = data.draw(st.integers(1, n))
+@given(m=st.integers(1, 5000), k=st.integers(1, 12), seed=st.integers(0, 99))
+def test_step_rows_is_a_matrix_product(m, k, seed):
     rng = np.random.default_rng(seed)
-    rows, T = rng.standard_normal((n, m)), rng.standard_normal((n_new, n))
+    rows, a, b = rng.standard_normal((k + 1, m)), rng.standard_normal(k + 1), rng.standard_normal(k)
     stack = rows.astype(F)
-    _kernels.transform_rows(stack, T.astype(F), np.empty((n, _kernels.BLOCK), F))
-    np.testing.assert_allclose(stack[:n_new], T @ rows, atol=1e-4)
-    np.testing.assert_array_equal(stack[n_new:], rows[n_new:].astype(F))
+    _kernels.step_rows(stack, a.astype(F), b, np.empty(_kernels.BLOCK, F))
+    np.testing.assert_allclose(stack[:k], rows[:k] + np.outer(b, a @ rows), atol=1e-4)
+    np.testing.assert_array_equal(stack[k], rows[k].astype(F))
 
 
 def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
