@@ -13,6 +13,7 @@ from bgsub.cli.help import RUNNING
 from bgsub.cli.method_options import MethodCommand, model_option, save_model_option
 from bgsub.cli.pipeline import RunReporter, run_job
 from bgsub.cli.reporting import json_option
+from bgsub.errors import ParameterError
 from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
@@ -50,6 +51,8 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
+    if output not in (None, Path("-")) and not (job.save or job.event_formats):
+        raise ParameterError(f"nothing would be written to {output}: beside --record, name views with --save")
     run_job(job)
 
 

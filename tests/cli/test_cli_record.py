@@ -147,12 +147,15 @@ def test_wrong_options(cli, here, plain):
         (("--boxes", "--save", "mask"), "--boxes needs --save panel, overlay or contours"),
         (("--max-object-area", "20%", "--save", "panel"), "--max-object-area needs --event-formats, --boxes"),
         (("--record", "c", "--min-object-time", "1", "--save", "mask"), "--min-object-time needs --event-formats"),
-        (("--record", "c", "--resume"), "clips of motion cannot be resumed"),
+        (("--record", "c", "--resume", "--save", "mask"), "clips of motion cannot be resumed"),
         (("--record", "c", "--post-roll", "-1"), "Invalid value for '--post-roll'"),
         (("--record", "c", "--max-clip-length", "0"), "Invalid value for '--max-clip-length'"),
         (("--record", "c", "--motion-threshold", "2"), "--motion-threshold: takes a share from 0 to 1 or in percent"),
-        (("--record", "file/below"), "cannot write into folder 'file/below': "),
-        ((small, "--record", "c"), f"files in a row need frames of one size: video '{small}' has 64x48"),
+        (("--record", "file/below", "--save", "mask"), "cannot write into folder 'file/below': "),
+        (
+            (small, "--record", "c", "--save", "mask"),
+            f"files in a row need frames of one size: video '{small}' has 64x48",
+        ),
     ):
         cli("run", plain, *words, "-o", "out").refused(message)
     assert names(here) == ["file", "small.mp4"]
@@ -213,6 +216,7 @@ def test_wrong_scans(cli, here, plain, monkeypatch):
     copy.unlink()
     cli("scan", plain, "--csv", "missing/motion.csv").refused("--csv takes a file in a folder that exists")
     cli("run", plain, "-o", "out", "--max-events", 2).refused("--max-events needs --record, --on-event")
+    cli("run", plain, "-o", "out", "--record", "clips").refused("nothing would be written to out: beside --record")
     monkeypatch.setenv("BGSUB_MOTION_THRESHOLD", "100%")
     assert "no motion" in cli("scan", plain, *SCAN).ok().out
     assert names(here) == []
