@@ -171,7 +171,7 @@ class SegmenterParameters(_Parameters):
     threshold: float = _parameter(
         0.08,
         "minimum colour difference of a foreground pixel (0 to 1 of full scale), 0.8 times that in coloured scenes, "
-        "less in dark ones; 0.58 times that for grey frames, to half a level of 255",
+        "more in bright and less in dark ones; 0.58 times that for grey frames, to half a level of 255",
         1e-6,
         2,
         live=True,

@@ -199,6 +199,13 @@ def brightness(base, places, grid, tone):
     return out
 
 
+def light_errors(x, base, places, grid, tone):
+    """Return the distances of a frame from the light, (n,), and where saturation hides both, (n, c)."""
+    light, errors = brightness(base, places, grid, tone), x - lit(base, places, grid, tone)
+    hidden = (base > 0.98) & (x >= light)  # what was saturated may be brighter than it was seen
+    return np.linalg.norm(np.where(hidden, 0, errors), axis=1), hidden | ((x > 0.98) & (light >= x))
+
+
 def light_equations(x, base, places, grid, tone, mu, channel):
     """Return the normal equations of one channel by the dense design matrix, without saturated sites.
 
@@ -206,13 +213,12 @@ def light_equations(x, base, places, grid, tone, mu, channel):
     """
     design, target, omega = [], [], []
     shape, knots = grid.shape[:2], len(tone)
-    bright = (x > 0.98) & (brightness(base, places, grid, tone) >= x)
-    d = np.linalg.norm(x - lit(base, places, grid, tone), axis=1)
+    d, hidden = light_errors(x, base, places, grid, tone)
     for k, (u, v) in enumerate(places.astype(float)):
         l = float(base[k, channel])
         design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
         target.append(float(x[k, channel]))
-        omega.append(0.0 if bright[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
+        omega.append(0.0 if hidden[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
     design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]
     return weighted.T @ design, weighted.T @ np.array(target)
 

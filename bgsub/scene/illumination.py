@@ -104,16 +104,15 @@ class _LightFit:
         design = np.concatenate([self._nodes * base, tone], axis=2)  # (c, n, p q + b)
         unknowns = self._unknowns(light)
         for mu in mus:
-            lit, squares = _lit(design, unknowns, x)
+            squares, is_free = _errors(design, unknowns, x, base)
             weights = (1 + squares * np.float32(1 / (mu * mu))) ** -2
-            # where the sensor saturates, only too little light is an error
-            weighted = design * np.where((x > _SATURATED) & (lit >= x), 0, weights)[:, :, np.newaxis]
+            weighted = design * np.where(is_free, 0, weights)[:, :, np.newaxis]
             gram = weighted.transpose(0, 2, 1) @ design + self._penalty
             right = (x[:, np.newaxis] @ weighted)[:, 0] + self._pull
             unknowns = np.linalg.solve(gram, right[:, :, np.newaxis])[:, :, 0].astype(np.float32)
         explained = 0.0
         if (unknowns[:, :-_KNOTS].mean(axis=1) / (_KNOTS - 1) + np.diff(unknowns[:, -_KNOTS:]).T >= -_FALLS).all():
-            explained = float(np.mean(_lit(design, unknowns, x)[1] < self.threshold**2))
+            explained = float(np.mean(_errors(design, unknowns, x, base)[0] < self.threshold**2))
         grid = unknowns[:, :-_KNOTS].reshape(-1, *self._grid).transpose(1, 2, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
@@ -218,8 +217,8 @@ class Illumination:
         self._memory = [kept.reshape(colours).take(places, axis=0).reshape(-1) for kept in self._memory]
 
     @one_blas_thread()
-    def render(self, light: Light) -> np.ndarray:
-        """Return the background of an explanation, (m,), float32."""
+    def render(self, light: Light, x: np.ndarray | None = None) -> np.ndarray:
+        """Return the background of an explanation, (m,), float32; where its base was saturated, by the frame `x`."""
         h, w, channels = self._shape
         base, out = light.base.reshape(self._shape), np.empty(self._shape, np.float32)
         down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(light.grid.shape, (h, w), strict=False))
@@ -232,7 +231,10 @@ class Illumination:
                 out[begin:end, :, c] = gain * l + np.interp(l, knots, light.tone[:, c])
 
         in_bands(relight, h, bands_for(h * w, _WORK, None))
-        return out.clip(0, 1, out=out).reshape(-1)
+        lit = out.clip(0, 1, out=out).reshape(-1)
+        if x is not None:
+            np.maximum(lit, x, out=lit, where=light.base > _SATURATED)
+        return lit
 
 
 @dataclass
@@ -282,10 +284,15 @@ def _at(picture: np.ndarray, index: np.ndarray, channels: int) -> np.ndarray:
     return picture.reshape(-1, channels)[index].astype(np.float32)
 
 
-def _lit(design: np.ndarray, unknowns: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the brightness of the lit base at the sites, (c, n), and its squared distance from `x`, (n,)."""
+def _errors(design: np.ndarray, unknowns: np.ndarray, x: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared distances of `x` from the lit base at the sites, (n,), and where neither limits the other, (c, n).
+
+    A saturated value is a lower limit: less than it is an error, more is none.
+    """
     lit = (design @ unknowns[:, :, np.newaxis])[:, :, 0]
-    return lit, np.sum((x - lit.clip(0, 1)) ** 2, axis=0)
+    hides = (base[:, :, 0] > _SATURATED) & (x >= lit)
+    errors = np.where(hides, 0, x - lit.clip(0, 1))
+    return np.sum(errors * errors, axis=0), hides | ((x > _SATURATED) & (lit >= x))
 
 
 def _hats(nodes: int, position: np.ndarray) -> np.ndarray:

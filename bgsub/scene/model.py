@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,8 +31,9 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
-_FULL_EXPOSURE = 0.45  # range of the brightness of a scene from which the threshold holds in full
-_LEAST_EXPOSURE = 0.25
+_USUAL_EXPOSURE = 0.7  # range of the brightness of a scene at which the threshold is as given; else as its root
+_DIM = 0.45  # the same in dim scenes, of less than _DIM**2 / _USUAL_EXPOSURE, where it is proportional
+_LEAST_EXPOSURE = 0.25  # factor of the threshold
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
 _DARK_THINGS = 0.02  # the same without it
 _THICKEST = 1.5  # largest brightness of the veil, relative to the contrast that it leaves
@@ -170,7 +172,8 @@ class SceneModel:
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
         black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
-        exposure = min(max((bright - black) / _FULL_EXPOSURE, _LEAST_EXPOSURE), 1.0)
+        contrast = max(bright - black, 0.0)
+        exposure = max(min(contrast / _DIM, math.sqrt(contrast / _USUAL_EXPOSURE)), _LEAST_EXPOSURE)
         full = exposure / self._scale
         is_coloured = all(has_colour(some, full) for some in (sites, newest))  # not if a camera turns grey
         self._set_scene(SceneLook(exposure, is_coloured, black))
@@ -213,20 +216,25 @@ class SceneModel:
         if start is not None and not frames:
             start.add(pixels, known, self.segmenter.noise.sigma)
         compared = self._compare(known)
-        share, light, sudden = compared.candidates / self.mask.size, False, False
+        share, light, sudden = self._share(compared, known), False, False
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
             sudden, light = self._light_trigger.is_sudden(share), self._change_light(pixels)
             self._light_trigger.fitted(light, share)
             if light:
                 compared = self._compare(known)
-                share = compared.candidates / self.mask.size
+                share = self._share(compared, known)
         if not frozen:
             self._light_trigger.learn(share)
             if start is not None and frames and not start.buffer.is_full:  # colours are counted under the newest light
                 start.add(pixels, known, self.segmenter.noise.sigma)
                 compared = self._compare(known)
         return tried, compared, light and sudden
+
+    def _share(self, compared: Comparison, known: np.ndarray | None) -> float:
+        """Return the share of candidates that are not known to be foreground."""
+        found = 0 if known is None else int(np.count_nonzero(self.engine.over[known]))
+        return (compared.candidates - found) / self.mask.size
 
     def _compare(self, known: np.ndarray | None) -> Comparison:
         """Compare a frame with the background."""
@@ -257,30 +265,37 @@ class SceneModel:
             grey = bases[0].reshape(-1, self.frames.channels).mean(axis=1)  # the camera has switched to infrared
             bases.append(np.repeat(grey, self.frames.channels))
         light = self.illumination.explain(x, bases, _LEAVES)
+        if light is None and self.start is not None and self.start.buffer.newest is not None:
+            last = self._unit(self.start.buffer.newest)  # the background of the start may be wrong in most pixels
+            light = self.illumination.explain(x, [last], _LEAVES)
+            if light is not None and light.base is last:
+                light = replace(light, base=bases[0])
         if light is None:
             return False
         self.illumination.remember(newest)
-        self._take_over(light, bases[0])
+        self._take_over(light, bases[0], x)
         return True
 
     def _unit(self, pixels: np.ndarray) -> np.ndarray:
         """Return pixels as a new vector, (m,), float32 in [0, 1]."""
         return pixels.reshape(-1) * np.float32(self._scale)
 
-    def _take_over(self, light: Light, background: np.ndarray) -> None:
-        """Make a light the background of the next frames, instead of a background, (m,)."""
+    def _take_over(self, light: Light, background: np.ndarray, x: np.ndarray) -> None:
+        """Make a light of the frame `x` the background of the next frames, instead of a background, both (m,)."""
+        picture = self.illumination.render(light, x)
         if self.start is not None:
-            self._relight_start(self.start, light, background)
+            self._relight_start(self.start, light, background, picture)
         elif self.tracked is not None:
-            self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
+            self.tracked.tracker.subspace_.retarget(picture)
 
-    def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray) -> None:
+    def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, picture: np.ndarray) -> None:
         values = self.illumination.values(background)
-        if light.base is not background:  # the light is one of the last frame or of a remembered background
-            light = self.illumination.between(values, self.illumination.values(self.illumination.render(light)))
+        if light.base is not background:  # the light is that of a remembered background
+            light = self.illumination.between(values, self.illumination.values(picture))
         if self._fit is None:  # later changes are caught up with when it is done
             start.buffer.begin_light(values)
-        start.colours.map(lambda picture: self.illumination.relit(picture, light, self._scale))
+        start.colours.map(lambda colours: self.illumination.relit(colours, light, self._scale))
+        np.multiply(picture, np.float32(1 / self._scale), out=start.colours.background)
 
     def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
         """Learn from the newest frame, `elapsed` frames at the usual rate after the one before."""

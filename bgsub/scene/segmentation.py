@@ -60,7 +60,7 @@ _SPECKLE = 7  # pixels, side of the majority over the way in
 class SceneLook(NamedTuple):
     """What a scene looks like; brightness of 1 is full scale."""
 
-    exposure: float = 1.0  # factor of the threshold in a dark or pale scene, in (0, 1]
+    exposure: float = 1.0  # factor of the threshold, below 1 in a dark or pale scene
     is_coloured: bool = True
     black: float = 0.0  # brightness of black: of a veil of haze or stray light
 

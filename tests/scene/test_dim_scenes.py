@@ -81,10 +81,16 @@ def test_black_falls_at_once_and_rises_slowly():
     assert (other._darkest, other.segmenter.scene) == (model._darkest, model.segmenter.scene)
 
 
-def test_a_bright_wall_keeps_its_threshold():
+@pytest.mark.parametrize(("low", "high"), [(0, 60), (0, 100), (10, 180), (10, 255), (220, 256)])
+def test_the_threshold_follows_the_light_and_a_bright_wall_keeps_its_own(low, high):
     subtractor = BackgroundSubtractor()
-    subtractor.apply(np.random.default_rng(0).integers(220, 256, (60, 80, 3), dtype=np.uint8))
-    assert subtractor._scenes.model.segmenter.scene.exposure == 1
+    frame = np.random.default_rng(0).integers(low, high, (60, 80, 1), dtype=np.uint8).repeat(3, axis=2)
+    subtractor.apply(frame)
+    look = subtractor._scenes.model.segmenter.scene
+    contrast = np.quantile(frame, 0.95) / 255 - look.black
+    expected = contrast / 0.45 if contrast < 0.45**2 / 0.7 else (contrast / 0.7) ** 0.5
+    assert look.exposure == pytest.approx(max(expected, 0.25), rel=0.03)
+    assert look.exposure > 1 or high < 200
 
 
 @pytest.mark.slow

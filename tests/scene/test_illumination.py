@@ -84,7 +84,7 @@ def test_values_contrast_and_explained_share(dtype, h, w, c, seed):
 def test_explained_share_of_a_fit_equals_its_twin(n, c, seed):
     fit, places, base, x, light = planted(seed, n, c)
     light = replace(light, tone=0.3 * light.tone)  # brighter values stay brighter
-    d = np.linalg.norm(x - reference.lit(base, places, light.grid, light.tone), axis=1)
+    d, _ = reference.light_errors(x, base, places, light.grid, light.tone)
     fit.threshold = float(np.median(d)) + 1e-4
     assert fit.refined(x, base, light, ()).explained == pytest.approx(np.mean(d < fit.threshold))
 
@@ -191,6 +191,22 @@ def test_saturated_black_and_negative_frames():
     assert explain(black, black).explained == 1
     np.testing.assert_allclose(illumination.render(explain(black, black)), 0, atol=1e-6)
     assert np.isfinite(illumination.render(explain(black + 1, black))).all()
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+def test_what_was_saturated_is_seen_when_the_light_falls(channels):
+    scene = 1.8 * picture(channels)
+    background, frame = noisy(scene), noisy(0.5 * scene, 1)
+    hidden = background == 1
+    assert 0.2 < np.mean(hidden) < 0.6
+    illumination = Illumination(background.shape, THRESHOLD)
+    light = illumination.explain(frame.reshape(-1), [background.reshape(-1)], 0.1, of_all=True)
+    assert light is not None
+    lit = illumination.render(light, frame.reshape(-1)).reshape(frame.shape)
+    assert np.mean(distance(frame, lit) < THRESHOLD) > 0.97
+    dark = frame.copy()  # less light than that is no light
+    dark[hidden] *= 0.5
+    assert illumination.explain(dark.reshape(-1), [background.reshape(-1)], 0.1, of_all=True) is None
 
 
 def test_remembered_backgrounds_are_recognised_without_duplicates():

@@ -131,7 +131,7 @@ def test_cast_shadows_have_their_label_and_dark_objects_none(shadows, label):
 
 def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     camera = Camera(picture())
-    subtractor = started(camera, absorb_after=4.0, threshold=0.1)  # at .08 the ghost goes one check later
+    subtractor = started(camera, absorb_after=4.0, threshold=0.11)  # at .08 the ghost goes one check later
     never = started(Camera(picture()), absorb_after=float("inf"))
     image, where = with_object(camera.background)
     frames = [camera.frame(image) for _ in range(60)]

@@ -68,6 +68,20 @@ def test_light_that_changes_in_the_start_and_during_the_fit_is_explained():
 
 
 @pytest.mark.large
+def test_a_light_change_is_explained_by_the_last_frame_while_most_of_the_background_is_hidden():
+    subtractor = BackgroundSubtractor()
+    hidden, where = np.random.default_rng(1).uniform(20, 200, SCENE.shape), np.s_[:, : 3 * W // 4]
+    for i in range(40):
+        picture = SCENE.copy()
+        picture[where] = hidden[where] if i >= 20 else SCENE[where]  # before that, only the background is shown
+        frame = (picture * (1.0 if i < 26 else 1.3) + np.random.default_rng(i).standard_normal(SCENE.shape)).clip(
+            0, 255
+        )
+        mask = subtractor.apply(frame.astype(np.uint8))
+        assert np.mean(mask[:, 3 * W // 4 + 2 :] == FOREGROUND) < 0.05, i
+
+
+@pytest.mark.large
 def test_an_exposure_that_drifts_in_the_start_is_followed():
     subtractor = BackgroundSubtractor()
     for i in range(60):
