@@ -264,7 +264,7 @@ def scale_of(frames: FrameFormat, parameters: SubtractorParameters) -> float:
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
     """Return an upper bound of the bytes that a stream takes at its peak, when the batch start ends."""
     # per pixel of the model 90, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
-    # t and s bytes of an entry of the frames and of the model
+    # t and s bytes of an entry of the frames and of the model; each of four remembered lights adds 4 per channel
     scale = scale_of(frames, parameters) if scale is None else scale
     pixels = math.prod(frames.shape[:2])
     given, size = (np.dtype(dtype).itemsize for dtype in (frames.dtype, frames.pixels_dtype))

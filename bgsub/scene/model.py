@@ -27,6 +27,7 @@ from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 _LEAVES = 0.6  # largest remaining share of unexplained sites after a light change
+_SAME_LIGHT = 0.9  # share of unchanged sites of successive frames under one light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
@@ -256,25 +257,28 @@ class SceneModel:
 
     def _change_light(self, pixels: np.ndarray) -> bool:
         """Try to explain a change by light; return whether this succeeded."""
-        x, bases = self._unit(pixels), [self._low_rank()]
-        if self.engine.before is not None:
-            bases.append(self._unit(self.engine.before))
-        newest = bases[-1]
-        scene = self.segmenter.scene
-        if scene.is_coloured and not has_colour(self.illumination.sites(pixels), scene.exposure / self._scale):
-            grey = bases[0].reshape(-1, self.frames.channels).mean(axis=1)  # the camera has switched to infrared
-            bases.append(np.repeat(grey, self.frames.channels))
-        light = self.illumination.explain(x, bases, _LEAVES)
+        x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
+        light = self.illumination.explain(x, self._bases(pixels, background, before), _LEAVES)
         if light is None and self.start is not None and self.start.buffer.newest is not None:
             last = self._unit(self.start.buffer.newest)  # the background of the start may be wrong in most pixels
-            light = self.illumination.explain(x, [last], _LEAVES)
+            if self.illumination.explained(x, last) < _SAME_LIGHT:
+                light = self.illumination.explain(x, [last], _LEAVES)
             if light is not None and light.base is last:
-                light = replace(light, base=bases[0])
+                light = replace(light, base=background)
         if light is None:
             return False
-        self.illumination.remember(newest)
-        self._take_over(light, bases[0], x)
+        self.illumination.remember(background if before is None else self._unit(before))
+        self._take_over(light, background, x)
         return True
+
+    def _bases(self, pixels: np.ndarray, background: np.ndarray, before: np.ndarray | None) -> list[np.ndarray]:
+        """Return backgrounds that light may show: that of the frame, that `before`, and for infrared one in grey."""
+        bases = [background] if before is None else [background, self._unit(before)]
+        scene = self.segmenter.scene
+        if scene.is_coloured and not has_colour(self.illumination.sites(pixels), scene.exposure / self._scale):
+            grey = background.reshape(-1, self.frames.channels).mean(axis=1)
+            bases.append(np.repeat(grey, self.frames.channels))
+        return bases
 
     def _unit(self, pixels: np.ndarray) -> np.ndarray:
         """Return pixels as a new vector, (m,), float32 in [0, 1]."""
@@ -282,20 +286,19 @@ class SceneModel:
 
     def _take_over(self, light: Light, background: np.ndarray, x: np.ndarray) -> None:
         """Make a light of the frame `x` the background of the next frames, instead of a background, both (m,)."""
-        picture = self.illumination.render(light, x)
         if self.start is not None:
-            self._relight_start(self.start, light, background, picture)
+            self._relight_start(self.start, light, background, x)
         elif self.tracked is not None:
-            self.tracked.tracker.subspace_.retarget(picture)
+            self.tracked.tracker.subspace_.retarget(self.illumination.render(light, x))
 
-    def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, picture: np.ndarray) -> None:
-        values = self.illumination.values(background)
+    def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, x: np.ndarray) -> None:
+        values, newest = self.illumination.values(background), start.colours.background
+        np.multiply(self.illumination.render(light, x), np.float32(1 / self._scale), out=newest)
         if light.base is not background:  # the light is that of a remembered background
-            light = self.illumination.between(values, self.illumination.values(picture))
+            light = self.illumination.between(values, self.illumination.values(newest, self._scale))
         if self._fit is None:  # later changes are caught up with when it is done
             start.buffer.begin_light(values)
-        start.colours.map(lambda colours: self.illumination.relit(colours, light, self._scale))
-        np.multiply(picture, np.float32(1 / self._scale), out=start.colours.background)
+        start.colours.map_others(lambda colours: self.illumination.relit(colours, light, self._scale))
 
     def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
         """Learn from the newest frame, `elapsed` frames at the usual rate after the one before."""

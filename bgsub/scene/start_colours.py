@@ -151,9 +151,9 @@ class StartColours:
         """The commonest colour of every pixel, (m,), float32, in the unit of the pixels."""
         return self.colours[0].reshape(-1)
 
-    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace every picture of colours, (m,), by the result of `change`."""
-        for picture in self.colours:
+    def map_others(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Replace the pictures of all colours but the commonest, (m,), by the results of `change`."""
+        for picture in self.colours[1:]:
             picture.reshape(-1)[:] = change(picture.reshape(-1))
 
     def put(self, pixels: np.ndarray, where: np.ndarray) -> None:

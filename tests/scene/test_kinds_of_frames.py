@@ -26,7 +26,7 @@ SEEDS = range(1, 5)
 
 @cache
 def street(colour, seed):
-    frames = scene("street", size=(96, 80), length=90, seed=seed, lamps=False).frames()
+    frames = scene("street", size=(128, 104), length=90, seed=seed, lamps=False).frames()
     return [frame if colour else cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY) for frame in frames]
 
 

@@ -21,7 +21,7 @@ size, channels, dtype, top, parameters = json.loads(sys.argv[1])
 rng = np.random.default_rng(0)
 def frames(height, width):
     shape = (height, width, channels)[: 2 + (channels > 1)]
-    return [((0.4 + 0.05 * rng.random(shape)) * top).astype(dtype) for _ in range(2)]
+    return [((0.4 + 0.03 * rng.random(shape)) * top).astype(dtype) for _ in range(2)]
 def separate(pictures):
     subtractor, left = BackgroundSubtractor(**parameters), 3
     for picture in itertools.cycle(pictures):
