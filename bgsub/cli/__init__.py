@@ -103,7 +103,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         try:
             result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
         except SystemExit as end:  # after a completion, and after a closed pipe
-            return reporting.OK if end.code == 0 else reporting.FAILURE
+            return reporting.OK if end.code == 0 else reporting.READER_GONE
         except (Exception, KeyboardInterrupt) as error:
             if reporting.is_verbose() or {"-v", "--verbose"} & set(given):
                 traceback.print_exc()

@@ -64,7 +64,7 @@ _options = opt.combine(
     _of_input(
         "--scale",
         "factor",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=opt.Number(0, 1, min_open=True),
         default=1.0,
         show_default=True,
         metavar="X",

@@ -37,7 +37,6 @@ SOURCE = _Path()
 option = partial(click.option, cls=Option)
 flag = partial(option, is_flag=True)
 file_option = partial(option, type=PATH, metavar="FILE")
-seconds = partial(option, type=click.FloatRange(0), metavar="SECONDS")
 limit = partial(option, type=click.IntRange(1), metavar="N")
 
 
@@ -46,7 +45,20 @@ def number_of(text: str) -> float:
     return float(text.rstrip()[:-1]) / 100 if text.rstrip().endswith("%") else float(text)
 
 
-class Share(click.FloatRange):
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+seconds = partial(option, type=Number(0), metavar="SECONDS")
+
+
+class Share(Number):
     """A share between 0 and 1, also in percent."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -250,7 +262,7 @@ online_option = flag(
 )
 rate_option = _of_input(
     "--fps",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(1e-6, 1000, max_open=True),
     metavar="X",
     help="Frames per second, for images and for videos with a wrong frame rate.  [default: that of the source]",
 )

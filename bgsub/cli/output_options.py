@@ -106,7 +106,7 @@ preset_option = opt.option(
 )
 
 _of_clips = partial(opt.seconds, group=CLIPS)
-_limit_of_clips = partial(opt.option, group=CLIPS, type=click.FloatRange(0, min_open=True))
+_limit_of_clips = partial(opt.option, group=CLIPS, type=opt.Number(0, min_open=True))
 _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder.")
 _of_notifications = partial(opt.option, group=NOTIFICATIONS, multiple=True)
@@ -124,7 +124,7 @@ record_options = opt.combine(
     _of_clips("--post-roll", help="Length of a clip after the motion.  [default: 3]"),
     _of_clips(
         "--max-clip-length",
-        type=click.FloatRange(0, min_open=True),
+        type=opt.Number(0, min_open=True),
         help="Continue a longer clip in another file.  [default: no limit]",
     ),
     opt.flag(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -210,6 +211,7 @@ def logged(reporting: Reporting) -> Iterator[None]:
         yield
         return
     with os_errors_as(SinkError, f"the log cannot be written to '{reporting.log}'"):
+        _check_log(reporting.log)
         handler = LogFile(reporting.log, encoding="utf-8")
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
@@ -224,6 +226,15 @@ def logged(reporting: Reporting) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         handler.close()
+
+
+def _check_log(path: Path) -> None:
+    """Raise ParameterError for a file that is no log, such as the input."""
+    if path.is_file():
+        with path.open("rb") as file:
+            line = file.readline(40)
+        if line and not re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", line):
+            raise errors.ParameterError(f"--log appends to logs of bgsub only, and '{path}' is none")
 
 
 def to_file(message: str, level: int = logging.INFO) -> None:

@@ -39,7 +39,7 @@ def _options_of_one(output: opt.Decorator, options: opt.Decorator) -> opt.Decora
             help="Write checkpoints; after an interruption the same command continues from the last one.",
         ),
         opt.overwrite_option(help="Replace results that exist; with --resume, start again."),
-        opt.option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
+        opt.option("--checkpoint-seconds", group=RUNNING, type=opt.Number(0), default=15.0, hidden=True),
         json_option(),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -251,12 +252,13 @@ class OnlineScorer:
         """Score one frame."""
         self.total += confusion(separation.mask, self._truths[frame.index])
 
-    def scores(self) -> dict[str, float]:
-        """Return the scores by name."""
+    def scores(self) -> dict[str, float | None]:
+        """Return the scores by name, None where nothing was counted."""
         c = self.total
-        return {"recall": c.recall, "precision": c.precision, "f_measure": c.f_measure}
+        scores = {"recall": c.recall, "precision": c.precision, "f_measure": c.f_measure}
+        return {name: None if math.isnan(score) else score for name, score in scores.items()}
 
     def text(self) -> str:
         """Return the scores as text."""
-        c = self.total
-        return f"recall {c.recall:.3f}, precision {c.precision:.3f}, F {c.f_measure:.3f}"
+        shown = ("-" if score is None else f"{score:.3f}" for score in self.scores().values())
+        return "recall {}, precision {}, F {}".format(*shown)

@@ -70,8 +70,10 @@ class MotionRules:
         """Raise ParameterError if `region_shares` has a region that is not among `names`."""
         for name in self.region_shares:
             if name not in names:
-                came = f"{name!r}{did_you_mean(name, list(names))}"
-                raise ParameterError(f"a motion threshold is for a region: {', '.join(names) or 'none'}; got {came}")
+                hint = did_you_mean(name, list(names)) if names else f"; --roi {name}=REGION names one"
+                raise ParameterError(
+                    f"a motion threshold is for a region: {', '.join(names) or 'none'}; got {name!r}{hint}"
+                )
 
     def least_share(self, region: str) -> float:
         """Return the smallest share of a region that counts as motion."""

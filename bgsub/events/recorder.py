@@ -158,7 +158,7 @@ class RecorderSink(Sink):
         self._until = -math.inf  # end of the recording after the newest event
         self._recorded: list[Event] = []  # the newest event, or none
         self._growing: _GrowingClip | None = None
-        self._most = 0.0  # largest share that was too small for motion
+        self._most, self._moved = 0.0, False  # largest share of foreground, and whether any was enough
         self._done = False
         prepare_folder(self.folder)
 
@@ -170,8 +170,8 @@ class RecorderSink(Sink):
             self._finish_clip()  # the next one would begin after its end
         if motion.until is not None:
             self._until = motion.until + self._rules.post_roll + CLOSE
-        if not motion.moving and separation.phase == "tracking" and separation.event is None:
-            self._most = max(self._most, motion.share)
+        if separation.phase == "tracking" and separation.event is None:
+            self._most, self._moved = max(self._most, motion.share), self._moved or bool(motion.moving)
         self._recorded = motion.begun or self._recorded
         picture = None if self._copies else to_uint8(separation.frame)
         picture = to_bgr8(picture) if picture is not None and (picture.ndim == 3 or self._rules.drawn) else picture
@@ -194,7 +194,9 @@ class RecorderSink(Sink):
             return
         self._done = True
         add_to_list(self.folder, rules=self._rules)
-        if not self.clips and self._most:
+        if not self.clips and self._moved:
+            logger.warning("no clip: all motion was shorter than an event must be")
+        elif not self.clips and self._most:
             place = "a region" if self._feed.regions.names else "a frame"
             message = "no clip: at most %.2g %% of %s was foreground, less than the motion threshold"
             logger.warning(message, 100 * self._most, place)

@@ -145,7 +145,8 @@ def motion_table(rows: Sequence[Row]) -> str:
     """Return the rows of `MotionListSink` as lines of text under headings; "" without rows."""
     if not rows:
         return ""
-    several = len({row["source"] for row in rows}) > 1
+    is_later = (row["source_start"] not in (None, row["start"]) for row in rows)
+    several = len({row["source"] for row in rows}) > 1 or any(is_later)
     shown: dict[str, list[str]] = {
         "#": [str(row["number"]) for row in rows],
         "start": [_place(row["start"], row["start_frame"]) for row in rows],

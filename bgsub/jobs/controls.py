@@ -244,8 +244,10 @@ class Controls:
 
     def nudge(self, setting: Setting, steps: int) -> None:
         """Move a slider by some of its steps."""
-        nearest = round(self.parameters[setting.name] / setting.step) + steps
-        self.tune(**{setting.name: min(max(round(nearest * setting.step, 6), setting.low), setting.high)})
+        value = self.parameters[setting.name]  # may be beyond the slider, and does not move against the key then
+        moved = round((round(value / setting.step) + steps) * setting.step, 6)
+        moved = max(min(moved, setting.high), value) if steps > 0 else min(max(moved, setting.low), value)
+        self.tune(**{setting.name: moved})
 
     def tune_subtractor(self, subtractor: Any) -> None:
         """Apply the new changes to the subtractor, in the tracking thread between two frames."""

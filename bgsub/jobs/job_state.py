@@ -75,6 +75,8 @@ class JobIdentity:
     @classmethod
     def of(cls, job: Job, source: InputState) -> JobIdentity:
         """Return the identity of a job with a source in that state."""
+        from bgsub.subtractor.opencv_names import in_our_words  # noqa: PLC0415 - it imports NumPy
+
         options = {
             name: relative_name(value, job.output) if isinstance(value, Path) else value
             for name, value in vars(job).items()
@@ -83,9 +85,10 @@ class JobIdentity:
         regions = {"roi": job.roi, "ignore": job.ignore, "privacy": job.privacy}
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
         options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # they may have passwords
-        options |= SubtractorParameters.of(job.parameters).as_dict()
+        options |= SubtractorParameters.of(in_our_words((), job.parameters)).as_dict()
         options["fps"] = [job.fps, job.parameters["fps"]] if "fps" in job.parameters else job.fps
-        del options["on_change"]  # the frames of a source are alike
+        for name in ("on_change", "threads"):  # the frames of a source are alike; results are the same with any number
+            del options[name]
         paths = {name: [parse_region(text).path for text in texts] for name, texts in regions.items()}
         paths["model"] = [job.model]
         files = {name: [_file_state(path) for path in named if path is not None] for name, named in paths.items()}
@@ -175,7 +178,8 @@ def _check_record(job: Job, targets: Sequence[Path], identity: JobIdentity) -> N
         difference = identity.difference(JobIdentity.from_dict(record["identity"]))
         change = "" if difference else change_since(record["outputs"], job.output)
     except FileNotFoundError:
-        change, difference = f"in '{job.output}' are outputs already, which no run with --resume has finished", ""
+        what = "outputs already, and of just these no run with --resume has finished"
+        change, difference = f"in '{job.output}' are {what}", ""
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise SinkError(f"'{path}' cannot be read: {error}; {START_ANEW}") from None
     if difference:

@@ -201,6 +201,7 @@ class Pipeline:
 
     def _track(self) -> None:
         """Run the second stage: separations of the frames into the second channel."""
+        has_results = False
         try:
             for frame in self._frames:
                 self._busy_since = time.monotonic()
@@ -210,7 +211,9 @@ class Pipeline:
                     image = image_of(self._subtractor, frame)
                     separation = self._subtractor.process(image, learningRate=rate)
                 except ParameterError as error:
-                    raise ParameterError(f"frame {frame.name}: {error}") from error
+                    kind = BrokenSourceError if has_results else ParameterError
+                    raise kind(f"frame {frame.name}: {error}") from error
+                has_results = True
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
                 self._busy_since = None
                 if not self._results.put(_Result(frame, separation, snapshot)):

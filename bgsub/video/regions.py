@@ -88,6 +88,8 @@ def _drawn(region: Region, height: int, width: int) -> np.ndarray:
         (x, y), (w, h) = points
         canvas[max(round(y), 0) : max(round(y + h), 0), max(round(x), 0) : max(round(x + w), 0)] = 1
     else:
+        if np.linalg.matrix_rank(np.subtract(points[1:], points[0])) < 2:
+            raise ParameterError("its corners lie on a line")
         cv2.fillPoly(canvas, [np.array([(round(x), round(y)) for x, y in points], np.int32)], 1)
     return canvas.view(bool)
 
@@ -182,7 +184,7 @@ class Regions(tuple[Region, ...]):
 
     Parameters
     ----------
-    regions : iterable of Region or str
+    regions : str, or iterable of Region or str
         At least one. A text is ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or
         ``[NAME=]MASK.png`` (image of the size of the frames; black and transparent pixels are outside). Numbers are
         pixels, or percent of the frame with ``%``. Regions are clipped to the frame.
@@ -202,8 +204,9 @@ class Regions(tuple[Region, ...]):
     (48, 64)
     """
 
-    def __new__(cls, regions: Iterable[Region | str]) -> Self:
-        parsed = [parse_region(region) if isinstance(region, str) else region for region in regions]
+    def __new__(cls, regions: str | Iterable[Region | str]) -> Self:
+        given = [regions] if isinstance(regions, str) else regions
+        parsed = [parse_region(region) if isinstance(region, str) else region for region in given]
         self = super().__new__(cls, (replace(one, name=one.name or f"region{n}") for n, one in enumerate(parsed, 1)))
         if not self:
             raise ParameterError("regions must be at least one, got none")

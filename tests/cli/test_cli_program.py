@@ -68,7 +68,7 @@ def test_closed_standard_output_is_no_error(tmp_path, folder, words):
     command = [sys.executable, "-m", "bgsub", *words]
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, check=False, timeout=60)
     os.close(writing)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_version_lists_the_packages(cli):

@@ -108,7 +108,7 @@ def test_file_from_a_variable(cli, monkeypatch, shown, write):
         ("rank = 'many'", "'rank' must be an integer >= 1, got 'many'"),
         ("stabilise = 1", "'stabilise' must be true or false, got '1'"),
         ("shadows = 1", "'shadows' must be one of on, off, merged, or true or false, got '1'"),
-        ("fps = -1", "'fps': -1.0 is not in the range x>0"),
+        ("fps = -1", "'fps': -1.0 is not in the range 1e-06<=x<1000"),
         ("output = 1979-05-27", "'output' must be a text or a number, got 1979-05-27"),
         ("save = true", "'save' must be a text or a number, or a list of them, got true"),
         ("fps = true", "'fps' must be a text or a number, got true"),

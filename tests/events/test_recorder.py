@@ -90,6 +90,13 @@ def test_memory_has_the_newest_clips_only(tmp_path, factory, monkeypatch):
     assert len(read_table(tmp_path / "clips.csv")) == len(released) == 4
 
 
+def test_the_reason_of_no_clip_is_told(tmp_path, factory, caplog):
+    record(tmp_path, factory, range(30, 35), min_duration=2.0)
+    assert caplog.messages == ["no clip: all motion was shorter than an event must be"]
+    record(tmp_path, factory, range(30, 35), min_share=0.2)
+    assert caplog.messages[1:] == ["no clip: at most 10 % of a frame was foreground, less than the motion threshold"]
+
+
 @pytest.mark.parametrize(
     ("moving", "options", "clips"),
     [

@@ -261,6 +261,9 @@ def test_rows_as_text_and_as_csv(tmp_path):
     first, second = csv.DictReader((tmp_path / "m.csv").read_text().splitlines())
     assert [first[name] for name in ("start", "start_frame", "w", "clip")] == ["", "5", "8", ""]
     assert second["end_frame"] == "114"
+    row = {**found.rows()[0], "start": 9.0, "source": "part-2.mp4", "source_start": 1.0}  # of a recording in files
+    assert "part-2.mp4 00:00:01" in motion_table([row])
+    assert "part-2.mp4" not in motion_table([{**row, "source_start": 9.0}])
 
 
 def test_no_more_events_than_wanted_are_listed(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from video_fakes import COUNT, FakeSource, ListSink, ThresholdSubtractor, quit_after, separate
 
 import bgsub
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.jobs import pipeline
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
@@ -79,6 +79,16 @@ def test_failure_of_each_stage(part, at, queue_size):
     assert [sink.ended for sink in sinks] == [["abort"]] * 3
     if part != "sink":  # what came before the failure is in the outputs
         assert [len(sink.frames) for sink in sinks] == [at] * 3
+
+
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_bad_frame_after_good_ones_breaks_the_source(at):
+    frames, sink = np.zeros((9, 12, 16), np.float32), ListSink()
+    frames[at] = np.nan
+    run = Pipeline(bgsub.open_source(frames), make_subtractor({"start_frames": 3}), [sink]).run
+    with pytest.raises(BrokenSourceError if at else ParameterError, match=f"frame 00000{at}: a frame must be finite"):
+        run()
+    assert (len(sink.frames), sink.ended) == (at, ["close" if at else "abort"])
 
 
 def test_failure_of_progress_and_of_closing(subtractor, caplog):

@@ -113,6 +113,7 @@ def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
     before = content(tmp_path)
     again = run_job(job)
     assert (again.already_done, again.summary.frames, model in again.outputs) == (True, 0, True)
+    assert run_job(dataclasses.replace(job, parameters={**PARAMETERS, "threads": 2})).already_done
     assert content(tmp_path) == before
     for save in (("mask.npz",), ("mask", "overlay")):
         with pytest.raises(SinkError, match=r"no run with --resume has finished; --overwrite starts over"):

@@ -78,6 +78,8 @@ def test_wrong_regions():
     for text in ("60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"):
         with pytest.raises(ParameterError, match=r"region 'region1' must .* frame, which is 60x40: it lies"):
             inside(text)
+    with pytest.raises(ParameterError, match="region 'region1': its corners lie on a line"):
+        inside("0,0;5,5;10,10")
     texts = ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2;3,4", "1,2,3;4,5,6;7,8,9", "0,0,0,5", "0,0,5,-5", "nan,0,5,5"]
     for text in [*texts, "0,0,inf,5", "=0,0,5,5", "missing.png", "name=", "1,2;3,4;5"]:
         with pytest.raises(ParameterError, match=r"^a region.* must be .*got '") as caught:
@@ -90,6 +92,7 @@ def test_names_of_regions():
     assert regions.names == ("door", "region2", "way in")
     assert isinstance(regions[1], Region)
     assert len(regions) == 3
+    assert Regions("1,1,5,5") == Regions(["1,1,5,5"])
     with pytest.raises(ParameterError, match="different names, got 'door' twice"):
         Regions(["door=0,0,5,5", "door=1,1,5,5"])
     with pytest.raises(ParameterError, match="at least one"):

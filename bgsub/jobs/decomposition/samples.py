@@ -190,6 +190,8 @@ def read_frames(
     source: FrameSource, *, scale: float = 1.0, grey: bool = False, rank: int | None = None
 ) -> FrameSamples:
     """Read all frames of a source into memory, as float32 in [0, 1]; SourceError, ParameterError."""
+    if not 0 < scale <= 1:
+        raise ParameterError(f"scale must be a number in (0, 1], got {scale!r}")
     X = np.empty((0, 0), np.float32)
     frames: list[Frame] = []
     for frame in source.alike(source):

@@ -134,7 +134,8 @@ def label_of(source: FrameSource) -> str:
         common = os.path.commonprefix(stems)  # noqa: RUF071 - of names, not of paths
         return common.rstrip("0123456789").rstrip(" ._-") or stems[0]
     if source.path is None:
-        return source.name.rstrip("'").partition("://")[2] or source.name
+        address = source.name.partition("'")[2].rpartition("'")[0]
+        return address.partition("://")[2] or source.name
     path = source.path.resolve()
     return path.name if source.numbered else path.stem
 
