@@ -40,8 +40,10 @@ _place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked,
     metavar="[NAME=]REGION",
     help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
-@_place("--from", "start", help="Only from here on: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5.")
-@_place("--to", "end", help="Only up to here, written like --from.")
+@_place(
+    "--from", "start", help="Only what ends after this: a frame number from 0 (120), seconds (12.5 or 12s), 1:02:03.5."
+)
+@_place("--to", "end", help="Only what begins before this, written like --from.")
 @motion_threshold_option(
     group=EVENTS, help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]"
 )

@@ -85,7 +85,7 @@ class StoredObject:
     began: str  # date and time, or ""
     regions: list[str]
     picture: str  # path from the folder of the file, or ""
-    frame_size: tuple[int, int] | None  # width, height; None in results of earlier versions
+    frame_size: tuple[int, int]  # width, height
     frames: np.ndarray  # (n,), int64
     boxes: np.ndarray  # (n, 4), int64
     times: np.ndarray  # (n,), seconds, or frames if unknown
@@ -103,19 +103,17 @@ class StoredObject:
         if not fits or not all(0 <= value < _MOST_FRAMES for value in (number, first, last)):
             raise ValueError("boxes must lie in frames")
         times = frames.astype(float)
-        if start is not None and end is not None:  # earlier versions stored no times of frames
-            between = np.interp(times, [first, max(last, first + 1)], [start, end])
-            times = np.array(record["track"].get("time", between), float)
+        if start is not None and end is not None:
+            times = np.array(record["track"]["time"], float)
         if times.shape != frames.shape or not np.all(abs(times) < _MOST_FRAMES):
             raise ValueError("times must be finite, one for each frame")
         regions, texts = list(record["regions"]), [str(record.get(key, "")) for key in ("began", "picture")]
         if len("".join([*regions, *texts]).encode()) > _MOST_TEXT:  # half of a surrogate pair is no text
             raise ValueError("texts are too long")
-        width, height = map(int, record.get("frame_size", (0, 0)))
-        if min(width, height) < 0:
+        width, height = map(int, record["frame_size"])
+        if min(width, height) < 1:
             raise ValueError("the size of the frame must be positive")
-        size = (width, height) if width and height else None
-        return cls(number, first, last, start, end, texts[0], regions, texts[1], size, frames, boxes, times)
+        return cls(number, first, last, start, end, texts[0], regions, texts[1], (width, height), frames, boxes, times)
 
 
 _MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64

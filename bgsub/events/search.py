@@ -143,18 +143,9 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
 
 
 class _SearchedRegion:
-    """A region of a frame of a size, width and height; None is unknown."""
+    """A region of a frame of a size, width and height."""
 
-    def __init__(self, region: Region, size: tuple[int, int] | None) -> None:
-        if size is None:
-            if any(length.percent for point in region.points for length in point) or region.path is not None:
-                raise ParameterError(f"region '{region.name}' must be in pixels: these objects have no frame size")
-            points = [(x.value, y.value) for x, y in region.points]
-            if region.kind == "rectangle":
-                (x, y), (w, h) = points
-                points = [(x + w, y + h)]
-            width, height = (max(int(max(values)) + 2, 1) for values in zip(*points, strict=True))
-            size = width, height
+    def __init__(self, region: Region, size: tuple[int, int]) -> None:
         if math.prod(size) > _MOST_PIXELS:
             raise ParameterError(f"region '{region.name}' is larger than any frame")
         mask = region.mask(size[::-1])

@@ -72,9 +72,9 @@ def inputs(tmp_path_factory):
     write_images(folder / "frames", frames)
     write_sequence(folder / "sequence", make_scene(30, empty=12), "11 30")
     (folder / "results").mkdir()
-    crossing = {"frame": [0, 9], "box": [[9, 9, 9, 9]] * 2}
+    crossing = {"frame": [0, 9], "time": [0, 1], "box": [[9, 9, 9, 9]] * 2}
     event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
-    (folder / "results/events.jsonl").write_text((json.dumps({**event, "track": crossing}) + "\n") * 200)
+    (folder / "results/events.jsonl").write_text((json.dumps({**event, "frame_size": [96, 64], "track": crossing}) + "\n") * 200)
     np.save(folder / "m.npy", np.random.default_rng(0).random((30, 2000)))
     return folder
 

@@ -116,7 +116,7 @@ class Manifest(AbstractContextManager["Manifest"]):
     def write_csv(self) -> None:
         """Write ``manifest.csv`` for spreadsheets; OutputError if it cannot be written."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, [*_COLUMNS, "error"], extrasaction="ignore")
+        writer = csv.DictWriter(text, [*_COLUMNS, "error"], extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for path, entry in self.entries.items():
             row = {**entry.result, **asdict(entry), "source": path}
