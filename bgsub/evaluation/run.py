@@ -255,14 +255,6 @@ def compare_results(
     ------
     SourceError
         If masks are missing, or as `score_results`.
-
-    Examples
-    --------
-    >>> from bgsub.evaluation import MaskWriter, Sequence, compare_results, evaluate
-    >>> sequence = Sequence("sequence")
-    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
-    >>> [stored.confusion == score.confusion for stored in compare_results([sequence], "masks")]
-    [True]
     """
     sequences = list(sequences)
     folders = [_find_results(sequence, Path(results), alone=len(sequences) == 1) for sequence in sequences]
@@ -291,15 +283,6 @@ class MaskWriter:
     ------
     SinkError
         If the folder or a mask cannot be written.
-
-    Examples
-    --------
-    >>> from bgsub.evaluation import MaskWriter, Sequence, evaluate, score_results
-    >>> sequence = Sequence("sequence")
-    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
-    >>> folder = f"masks/{sequence.category}/{sequence.name}"
-    >>> score_results(sequence, folder).confusion == score.confusion
-    True
     """
 
     def __init__(self, results: str | Path, sequence: Sequence) -> None:
