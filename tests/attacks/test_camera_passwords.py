@@ -211,17 +211,3 @@ def test_passwords_of_ipv6_addresses(video):
                 else (lambda _, place=place: f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode())
             )
             yield address, "redirects" in error_of(address) and not other.requests
-
-
-@scored("settings of a stranger that switch the check off")
-def test_a_settings_file_of_the_folder_cannot_switch_the_check_off(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
-    monkeypatch.delenv("BGSUB_NO_CONFIG", raising=False)
-    for name in ("bgsub.toml", "bgsub-regions.toml"):
-        for text in ("insecure = true", "[run]\ninsecure = true", "[live]\ninsecure = 'yes'", "insecure = 1"):
-            (tmp_path / name).write_text(text)
-            command = "live" if "live" in text else "run"
-            code, error = invoke([command, "https://127.0.0.1:1/x", "-o", "out"]), capsys.readouterr().err
-            yield (name, text, error), code == 2 and "skips the verification" in error
-        (tmp_path / name).unlink()

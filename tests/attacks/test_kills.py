@@ -1,6 +1,7 @@
 """Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill.
 
-A resumed run raises the errors of its caller as they are, and a killed run leaves nothing hidden for ever.
+A resumed run raises the errors of its caller as they are, and a killed run leaves nothing hidden for ever. Of two runs
+that start together with the same outputs, one writes them completely and the other is refused.
 """
 
 import os
@@ -74,7 +75,7 @@ def watching(act):
     return lambda _source: nullcontext(lambda frame, _separation: act(frame.index + 1))
 
 
-def run_until_killed(source, output, frames=0, seconds=0.0):
+def run_until_killed(source, output, frames=0, seconds=0.0, resume=True):
     """Run a job, and kill this process after a number of frames, or some seconds after the first frame."""
     video._SEGMENT = SEGMENT
 
@@ -84,7 +85,7 @@ def run_until_killed(source, output, frames=0, seconds=0.0):
         if number == frames:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run_job(make_job(source, output, resume=True, checkpoint_seconds=0.0), watch=watching(act))
+    run_job(make_job(source, output, resume=resume, checkpoint_seconds=0.0), watch=watching(act))
 
 
 def is_killed(target, *arguments):
@@ -119,6 +120,36 @@ def test_a_run_killed_at_any_moment_is_resumed(source, whole, tmp_path, tries):
             kills -= 1
         run_job(job)
         yield seed, outputs(job.output) == whole
+
+
+@needs_kill
+@scored("SIGKILL of a run without --resume, then --overwrite")
+def test_outputs_of_a_killed_run_can_be_replaced(source, whole, tmp_path, tries):
+    for number in tries((40,), range(5, LENGTH, 5)):
+        job = make_job(source, tmp_path / str(number), overwrite=True)
+        assert is_killed(run_until_killed, source, job.output, number, 0, False)
+        run_job(job)
+        yield number, {name: data for name, data in outputs(job.output).items() if ".partial" not in name} == whole
+
+
+@scored("two runs into one folder, started together")
+def test_one_of_two_simultaneous_runs_is_refused(source, tmp_path, tries):
+    def start(name, rank):
+        words = ["run", source, "-o", name, "--save", "panel.mp4,mask.npz", "--event-formats", "csv", "--rank", rank]
+        command = [sys.executable, "-m", "bgsub", *map(str, words), "--quiet"]
+        return subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+
+    assert [start(f"alone{rank}", rank).wait(120) for rank in (1, 5)] == [0, 0]
+    alone = [content(tmp_path / f"alone{rank}") for rank in (1, 5)]
+    assert alone[0]["panel.mp4"] != alone[1]["panel.mp4"]
+    for number in range(tries(1, 12)):
+        processes = [start(str(number), rank) for rank in (1, 5)]
+        errors = [process.communicate(timeout=120)[1] for process in processes]
+        codes = [process.returncode for process in processes]
+        reasons = ("is being written by another run", "exists already")
+        is_refused = sorted(codes) == [0, 2] and any(reason in errors[codes.index(2)] for reason in reasons)
+        is_whole = is_refused and content(tmp_path / str(number)) == alone[codes.index(0)]
+        yield (codes, errors), is_whole and "".join(errors).count("\n") == 1
 
 
 @needs_kill

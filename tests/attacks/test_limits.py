@@ -74,7 +74,8 @@ def inputs(tmp_path_factory):
     (folder / "results").mkdir()
     crossing = {"frame": [0, 9], "time": [0, 1], "box": [[9, 9, 9, 9]] * 2}
     event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
-    (folder / "results/events.jsonl").write_text((json.dumps({**event, "frame_size": [96, 64], "track": crossing}) + "\n") * 200)
+    line = json.dumps({**event, "frame_size": [96, 64], "track": crossing}) + "\n"
+    (folder / "results/events.jsonl").write_text(200 * line)
     np.save(folder / "m.npy", np.random.default_rng(0).random((30, 2000)))
     return folder
 

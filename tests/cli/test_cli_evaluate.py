@@ -30,24 +30,29 @@ def dataset(here):
 
 
 def test_table_sheet_and_json_of_a_tree(cli, dataset):
-    words = ("evaluate", dataset, *QUICK, "--against", "mog2", "--fps", 10)
+    words = ("evaluate", dataset, *QUICK, "--against", "knn,mog2,knn", "--fps", 10)
     printed = cli(*words, "--sheet", "o.html").clean().out
     rows = [line.split("  ")[0] for line in printed.splitlines()]
-    assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
-    assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
-    assert rows[13].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
+    heads = ("busy/one", "busy/two", "calm/still", "mean of busy", "mean of calm", "overall")
+    assert rows[1:19] == [head for head in heads for _ in range(3)]
+    assert rows[19].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
     assert "busy/one, bgsub" in Path("o.html").read_text()
     content = json.loads(cli(*words, "--json").clean().out)
     parameters = content["parameters"]["bgsub"]
     assert set(parameters) == set(SUBTRACTOR)
     assert (parameters["fps"], parameters["start_frames"]) == (10, 10)
     assert content["parameters"]["mog2"] == {}
+    one = content["videos"][:3]
+    assert [(row["video"], row["method"]) for row in one] == [("one", name) for name in ("bgsub", "knn", "mog2")]
+    for row, method in zip(one, (bgsub.BackgroundSubtractor(start_frames=10, fps=10), "knn", "mog2"), strict=True):
+        counts = evaluate_method(Sequence(dataset / "busy" / "one"), method).confusion
+        assert [row[name] for name in METRICS] == [getattr(counts, name) for name in METRICS]
+        assert row["milliseconds_per_frame"] > 0
     ours = [video for video in content["videos"] if video["method"] == "bgsub"]
     assert [(video["frames"], video["scored_frames"]) for video in ours] == [(30, 20)] * 3
     assert [video["f_measure"] is None for video in ours] == [False, False, True]
     (overall,) = (mean for mean in content["overall"] if mean["method"] == "bgsub")
-    assert overall["f_measure"] == pytest.approx((ours[0]["f_measure"] + ours[1]["f_measure"]) / 2)
-    assert overall["f_measure"] > 0.9
+    assert min(ours[0]["f_measure"], overall["f_measure"]) > 0.9
     assert f" {overall['f_measure']:.4f} " in printed
 
 
@@ -130,18 +135,6 @@ def test_demo_replaces_results_only_if_asked(cli, here):
     assert (names("out"), own.read_text()) == (["input.mp4"], "mine")
     cli("demo", "--duration", 1, "-o", "out", "--overwrite").ok()
     assert len(read_video(own)) == 1
-
-
-def test_scores_equal_those_of_python(cli, dataset):
-    sequence = dataset / "busy" / "one"
-    answer = cli("evaluate", sequence, *QUICK, "--against", "knn,mog2,knn", "--json").clean()
-    rows = json.loads(answer.out)["videos"]
-    assert [(row["video"], row["method"]) for row in rows] == [("one", name) for name in ("bgsub", "knn", "mog2")]
-    for row, method in zip(rows, (bgsub.BackgroundSubtractor(start_frames=10), "knn", "mog2"), strict=True):
-        counts = evaluate_method(Sequence(sequence), method).confusion
-        assert [row[name] for name in METRICS] == [getattr(counts, name) for name in METRICS]
-        assert row["milliseconds_per_frame"] > 0
-    assert rows[0]["f_measure"] > 0.9
 
 
 @pytest.mark.parametrize("own", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -104,18 +104,6 @@ def run(path, source, fail_at=None, start=None, subtractor=None):
     return Pipeline(source, subtractor or Counting(), [sink], checkpoints=made).run(), sink
 
 
-@pytest.mark.parametrize("fail_at", [5, 8])
-def test_run_continues_after_the_last_checkpoint(path, fail_at, every_fourth):
-    with pytest.raises(RuntimeError, match="broke"):
-        run(path, FakeSource(), fail_at)
-    stored = Checkpoint.read(path)
-    assert stored.frames == fail_at // 4 * 4
-    summary, sink = run(path, FakeSource(), None, stored, subtractor := thawed(stored))
-    assert (summary.frames, summary.resumed, subtractor.count) == (12, stored.frames, 12)
-    assert sink.names == [f"{number:06d}" for number in range(12)]
-    assert Checkpoint.read(path).frames == 12
-
-
 def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -161,7 +149,7 @@ def test_snapshots_overwrite_stored_ones_only(path, frames):
     np.testing.assert_array_equal(Checkpoint.read(path).model[1]["background"], buffers[1])
 
 
-def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth):
+def test_run_continues_after_the_last_checkpoint_and_counts_unreadable_frames(path, tmp_path, frames, every_fourth):
     folder = write_images(tmp_path / "frames", frames)
     for number in (2, 7, 9):
         (folder / f"in{number:06d}.png").write_bytes(b"no image")
@@ -173,8 +161,11 @@ def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth
     for fail_at in (5, 8):
         with pytest.raises(RuntimeError, match="broke"):
             run(path, images(), fail_at)
-        rest, sink = run(path, images(), None, Checkpoint.read(path))
-        assert (rest.frames, rest.skipped, sink.names) == (9, 3, expected.names)
+        stored = Checkpoint.read(path)
+        assert stored.frames == fail_at // 4 * 4
+        rest, sink = run(path, images(), None, stored, subtractor := thawed(stored))
+        assert (rest.frames, rest.resumed, rest.skipped, sink.names) == (9, stored.frames, 3, expected.names)
+        assert (subtractor.count, Checkpoint.read(path).frames) == (9, 8)
 
 
 @pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "4s"}])

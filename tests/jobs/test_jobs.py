@@ -135,6 +135,7 @@ def test_one_run_at_a_time_writes_an_output(job, tmp_path):
     same = [
         ({}, job.output / "background"),
         ({"overwrite": True}, job.output / "background"),
+        ({"resume": True}, job.output / "background"),
         ({**rest, "save": ("mask.npz",)}, job.output / "mask.npz"),
         ({**rest, "save": ("background.tif",)}, job.output / "background"),
         ({**rest, "event_formats": ("csv",)}, job.output / "events.csv"),

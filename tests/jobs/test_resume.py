@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import shutil
+from itertools import islice
 from unittest import mock
 
 import numpy as np
@@ -20,7 +21,6 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video import StillSink
 
 EVERY, LENGTH = 20, 150
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
@@ -147,26 +147,6 @@ def test_another_run_removes_the_record_of_its_outputs(inputs, tmp_path):
         run_job(job)
 
 
-def test_kill_while_outputs_of_a_broken_source_are_finished(inputs, tmp_path, monkeypatch):
-    """Incomplete outputs do not count as finished."""
-    job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
-
-    def remaining(self, source):
-        for number, frame in enumerate(source):
-            if number == 25:
-                raise BrokenSourceError("the disk of the source is gone")
-            yield frame
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "remaining", remaining)
-        patch.setattr(StillSink, "close", mock.Mock(side_effect=Broken))
-        with pytest.raises(Broken):
-            run_job(job)
-    assert len(np.load(tmp_path / "mask.npz")["mask"]) == 25
-    assert run_job(job).summary.resumed == 0
-    assert len(np.load(tmp_path / "mask.npz")["mask"]) == 30
-
-
 @pytest.mark.large
 def test_unsuitable_checkpoints_are_refused(inputs, tmp_path):
     copy, output = shutil.copytree(inputs / "frames", tmp_path / "frames"), tmp_path / "out"
@@ -198,23 +178,34 @@ def test_unsuitable_checkpoints_are_refused(inputs, tmp_path):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("missing", [False, True])
-def test_kill_while_outputs_are_finished(inputs, tmp_path, caplog, missing):
-    """The same command goes on and finishes them again, or starts over where a partial output is missing."""
+@pytest.mark.parametrize("way", ["complete", "missing", "broken source"])
+def test_kill_while_outputs_are_finished(inputs, tmp_path, monkeypatch, caplog, way):
+    """The same command finishes them again, or starts over where one is missing or all end with a broken source."""
     views = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
 
     def job(folder, **fields):
         fields |= {"save": views, "event_formats": ("csv", "html"), "save_model": tmp_path / folder / "model.npz"}
         return make_job(inputs, tmp_path / folder, **fields)
 
+    def broken(self, source):
+        yield from islice(source, 25)
+        raise BrokenSourceError("the disk of the source is gone")
+
     run_job(job("whole"))
-    with mock.patch.object(SummarySink, "close", side_effect=Broken), pytest.raises(Broken):  # the last output
-        run_job(job("killed", resume=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(SummarySink, "close", mock.Mock(side_effect=Broken))  # the last output
+        if way == "broken source":
+            patch.setattr(Checkpoints, "remaining", broken)
+        with pytest.raises(Broken):
+            run_job(job("killed", resume=True))
     assert (tmp_path / "killed" / "events.csv").exists()
-    if missing:
+    if way == "missing":
         (tmp_path / "killed" / "mask.npz.partial").unlink()
-    assert run_job(job("killed", resume=True)).summary.resumed == (0 if missing else LENGTH // EVERY * EVERY)
-    assert ("starting over" in caplog.text) == missing
+    if way == "broken source":
+        assert len(np.load(tmp_path / "killed" / "mask.npz")["mask"]) == 25
+    resumed = LENGTH // EVERY * EVERY if way == "complete" else 0
+    assert run_job(job("killed", resume=True)).summary.resumed == resumed
+    assert ("starting over" in caplog.text) == (way == "missing")
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 

@@ -78,12 +78,6 @@ def test_table_of_all_cells_and_a_figure_per_question(results):
         assert_picture(results / f"streams{name}.png")
 
 
-def test_refuses_wrong_options(tmp_path):
-    for arguments in ("--rank 20", "--large-dimension 8 --rank 3", "--questions ab", "--methods GRAST"):
-        assert run(tmp_path, *arguments.split()).exit_code == 2
-    assert not list(tmp_path.iterdir())
-
-
 def test_times_and_drift(tmp_path):
     sizes = ("--dimension", 40, "--ranks", 2, "--ranks", 3, "--rounds", 2, "--each", 2)
     assert call(stream_times, *sizes, "--methods", "bgsub,GRASTA", "--out", tmp_path).exit_code == 0

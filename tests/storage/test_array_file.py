@@ -66,9 +66,6 @@ def test_missing_file_and_other_version_are_refused(tmp_path):
 def test_compressed_arrays_are_refused(tmp_path):
     path = tmp_path / "state.npz"
     header = np.array('{"kind": ["thing", 7], "arrays": ["a"], "header": {}}')
-    np.savez_compressed(path, header=header, a=np.zeros(10_000_000))
-    with pytest.raises(SourceError, match="damaged"):
-        array_file.read(path, KIND)
     np.savez(path, header=header)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", b"0" * 1_000_000)
