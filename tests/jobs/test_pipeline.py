@@ -83,9 +83,8 @@ def test_failure_of_each_stage(part, at, queue_size):
 
 @pytest.mark.parametrize("at", [0, 5])
 def test_a_bad_frame_after_good_ones_breaks_the_source(at):
-    frames, sink = np.zeros((9, 12, 16), np.float32), ListSink()
-    frames[at] = np.nan
-    run = Pipeline(bgsub.open_source(frames), make_subtractor({"start_frames": 3}), [sink]).run
+    sink, error = ListSink(), ParameterError("a frame must be finite")
+    run = Pipeline(FakeSource(9), ThresholdSubtractor(fail_at=at, error=error), [sink]).run
     with pytest.raises(BrokenSourceError if at else ParameterError, match=f"frame 00000{at}: a frame must be finite"):
         run()
     assert (len(sink.frames), sink.ended) == (at, ["close" if at else "abort"])
