@@ -63,8 +63,9 @@ def search(
     """List when something appeared in a region and left it, from the RESULTS of earlier runs.
 
     RESULTS is a folder that bgsub run, track or batch wrote; its objects (events.jsonl) are searched, or, if there are
-    none, its masks (mask.mkv, mask/). It can also be a video or folder of masks. The number is the ID of the object or
-    that of the motion event; the peak is the largest share of the region. Times are from the start of each recording.
+    none, its masks (mask.mkv, mask/). Names such as cam-events.jsonl and cam-mask.mkv are found as well. RESULTS can
+    also be a video or folder of masks. The number is the ID of the object or that of the motion event; the peak is the
+    largest share of the region. Times are from the start of each recording.
     """
     from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.search import search_results  # noqa: PLC0415 - as above
@@ -108,8 +109,8 @@ def overview(*, folder: Path, output: Path | None, title: str) -> None:
     """Write one page with the clips and objects of all results in FOLDER and below it, in the order of time.
 
     It has filters for sources, regions and kinds, plays the clips, and needs no server: it refers to the files of the
-    results, so keep them together. Results are folders with events.jsonl or clips.csv. At most the newest 20,000
-    events are shown. An existing page is replaced.
+    results, so keep them together. Results are folders with events.jsonl (or cam-events.jsonl) or clips.csv. At most
+    the newest 20,000 events are shown. An existing page is replaced.
     """
     from bgsub.events.results import write_overview  # noqa: PLC0415 - it imports NumPy
 

@@ -7,6 +7,7 @@ import heapq
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +34,7 @@ class Result:
 
     name: str  # folder below the one that was searched, or its own name
     folder: Path
-    events: Path | None = None  # events.jsonl
+    events: Path | None = None  # events.jsonl, or by another --name
     clips: tuple[Path, ...] = ()  # clips.csv
 
 
@@ -49,10 +50,10 @@ def find_results(folder: Path) -> list[Result]:
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         path = Path(place)
-        files = {name for name in (EVENT_FORMATS["jsonl"], LIST_NAME) if name in names and (path / name).is_file()}
-        if EVENT_FORMATS["jsonl"] in files:
-            found.setdefault(path, ([], []))[0].append(path / EVENT_FORMATS["jsonl"])
-        if LIST_NAME in files:
+        for file in (path / name for name in names if name.endswith(".jsonl") and is_of(name, "events")):
+            if file.is_file():  # several of one folder have their names
+                found.setdefault(path if file.name == EVENT_FORMATS["jsonl"] else file, ([], []))[0].append(file)
+        if LIST_NAME in names and (path / LIST_NAME).is_file():
             is_part = path not in found and path != folder and path.parent in found
             found.setdefault(path.parent if is_part else path, ([], []))[1].append(path / LIST_NAME)
     if not found:
@@ -60,8 +61,13 @@ def find_results(folder: Path) -> list[Result]:
     results = []
     for where, (events, clips) in sorted(found.items()):
         name = Path(os.path.abspath(folder)).name if where == folder else where.relative_to(folder).as_posix()
-        results.append(Result(name, where, events[0] if events else None, tuple(clips)))
+        results.append(Result(name, events[0].parent if events else where, events[0] if events else None, tuple(clips)))
     return results
+
+
+def is_of(name: str, view: str) -> bool:
+    """Return whether a word of the name of a complete file is that of a view, as with ``{source}-{view}``."""
+    return view in re.split(r"[\W_]+", name) and ".partial" not in name
 
 
 def inside(folder: Path, name: str) -> str | None:

@@ -14,7 +14,7 @@ from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.results import Result, find_results, inside, read_objects
+from bgsub.events.results import Result, find_results, inside, is_of, read_objects
 from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
@@ -22,7 +22,6 @@ from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.opening import open_source
 from bgsub.video.timecode import ALL, Selection, Timecode
 
-_NAMES = ("mask", *(f"mask{ending}" for ending in VIDEO_ENDINGS))
 _FOREGROUND_FROM = 191  # half of the way from shadow to foreground
 _MOST_PIXELS = 1 << 26
 _CHECKED = 10  # frames with anything but background
@@ -59,7 +58,8 @@ def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
             raise
     if results:
         return _rows_of_each({result.name: _search_objects(result, regions, rules) for result in results})
-    masks = [path for name in _NAMES for path in sorted(place.rglob(name)) if path.is_file() or _is_masks(path)]
+    named = sorted(path for path in place.rglob("*mask*") if is_of(path.name, "mask"))
+    masks = [path for path in named if (_is_masks(path) if path.is_dir() else path.suffix in VIDEO_ENDINGS)]
     if not masks and _is_masks(place):
         masks = [place]
     if not masks:

@@ -286,15 +286,25 @@ def test_clips_belong_to_the_result_above_unless_they_have_their_own(tmp_path):
     assert found == {"out": ["c1", "c2"], "out/own": ["clips"]}
 
 
-def test_a_still_picture_beside_the_results_is_no_mask(tmp_path):
+def test_results_with_other_names_are_found(tmp_path):
+    for name in ("cam1-events.jsonl", "cam2-events.jsonl"):
+        track(tmp_path, CROSSING)
+        (tmp_path / "events.jsonl").rename(tmp_path / name)
+    rows = search_results(tmp_path, Regions(["40,0,10,48"]))
+    assert [row["source"] for row in rows] == ["cam1-events.jsonl"] * 2 + ["cam2-events.jsonl"] * 2
+    assert rows[0]["picture"] == str(tmp_path / "objects" / "000001.jpg")
+
+
+@pytest.mark.parametrize("name", ["mask.mkv", "cam-mask-2026.mkv"])
+def test_a_still_picture_beside_the_results_is_no_mask(tmp_path, name):
     track(tmp_path, CROSSING)
     write_images(tmp_path, np.zeros((1, *SHAPE), np.uint8), "background-image{}.png")
     assert len(search_results(tmp_path, Regions(["40,0,10,48"]))) == 2
     (tmp_path / "events.jsonl").unlink()
-    with VideoSink(tmp_path / "mask.mkv", "mask", RATE) as sink:
+    with VideoSink(tmp_path / name, "mask", RATE) as sink:
         write(pairs(CROSSING), sink)
     rows = search_results(tmp_path, Regions(["40,0,10,48"]), MotionRules(min_duration=0.0, max_gap=0.5))
-    assert [row["source"] for row in rows] == ["mask.mkv", "mask.mkv"]
+    assert [row["source"] for row in rows] == [name, name]
     assert all(40 <= row["box"][0] < 50 for row in rows)  # the part in the region
 
 
