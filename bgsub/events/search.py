@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW, Separation
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
+from bgsub.video.sinks.muxing import BEGIN
+from bgsub.video.sources.av_container import open_video
 from bgsub.video.sources.opening import open_source
 from bgsub.video.timecode import ALL, Selection, Timecode
 
@@ -95,6 +99,8 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
         linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
         found = MotionListSink(EventFeed(linker, rules, follow=False), name)
         inside, checked = regions.union(source.size[::-1]), 0
+        begin = _begin_of(path) if source.files else 0.0
+        first = round(begin * float(source.fps or 0))
         for frame in source:
             stored = frame.image if frame.image.ndim == 2 else frame.image[:, :, 0]
             if checked < _CHECKED and (stored > _NEAR).any():
@@ -104,9 +110,19 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
                     raise SourceError(f"{source.name} is no mask: {other}")
             # Compression with loss changes the values.
             mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
-            found.write(frame, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
+            time = None if frame.time is None else begin + frame.time
+            at = replace(frame, index=first + frame.index, time=time)
+            found.write(at, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
         found.close()
     yield from found.rows()
+
+
+def _begin_of(path: Path) -> float:
+    """Return the time of the first frame of stored masks in their source, 0 if it is not in the comment."""
+    with open_video(path, threads=False) as video:
+        tags = {name.lower(): text for name, text in video.container.metadata.items()}
+    found = re.fullmatch(rf"{BEGIN}([0-9]{{1,9}}\.[0-9]{{6}})", tags.get("comment", ""))
+    return float(found[1]) if found else 0.0
 
 
 def _is_mask(image: np.ndarray) -> bool:

@@ -18,6 +18,8 @@ from bgsub.video.sources.video_file import VideoFileSource
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
+#: Before the time of the first frame in the source, in the comment of a file.
+BEGIN = "start="
 _COPIED = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
     "mov": frozenset({"aac", "mp3", "ac3", "eac3", "alac"}) | _PCM,
@@ -112,6 +114,8 @@ class Muxer:
             options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # without delay for the reader
         self._container = av.open(file, "w", format=format, options=options)
         self._audio: AudioTrack | None = None
+        if begin > 0:
+            self._container.metadata["comment"] = f"{BEGIN}{begin:.6f}"
         try:
             self._stream = self._container.add_stream(encoding.codec, rate=fps)
             encoding.configure(self._stream.codec_context, size, fps)
