@@ -159,7 +159,7 @@ class FrameFormat:
             largest = float(np.max(np.abs(frame)))
             if not np.isfinite(largest):
                 raise ParameterError("a frame must be finite, got NaN or infinity")
-            if largest > 2 * self.max_value:
+            if largest > 2 * self.max_value:  # sharpening, interpolation and noise may overshoot
                 raise ParameterError(
                     f"a floating-point frame must lie in [0, {self.max_value:g}], got {largest:g}; "
                     "max_value says what full scale is, as 255.0"
