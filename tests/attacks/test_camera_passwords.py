@@ -14,6 +14,7 @@ from bgsub.errors import SourceError
 from bgsub.jobs.job import Job
 from bgsub.live import LiveSession
 from bgsub.video import CameraSource
+from bgsub.video.sources.camera_address import file_name
 
 TIMES = {"open_timeout": 5, "read_timeout": 5, "reconnect": False}
 DIGEST = 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'
@@ -68,7 +69,8 @@ def test_an_impostor_gets_no_password(scheme, ask, video, monkeypatch, tries):
 def test_a_camera_without_verification_is_marked(tmp_path, capsys):
     job = Job("https://me:secret@gate/x", ".", save=(), insecure=True)
     with LiveSession([job], window=False, page={"port": 0}) as session:
-        assert list(session.controls) == ["https://gate/x (certificate not verified)"]
+        (name,) = session.controls
+        assert (name, file_name(name)) == ("https://gate/x (certificate not verified)", "gate-x")
     with cameras(HttpCamera()) as (server,):
         add_tls(server)
         place = f"localhost:{server.port}/x"

@@ -14,6 +14,8 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _USER_WITH_SLASH = re.compile(r"\A[^/@:\[]*:(?!\d+/).*@")
 _SECRET = re.compile(r"((?:pass(?:word|wd|phrase)?|pwd|token|secret|auth|key)=)[^&;]*", re.IGNORECASE)
 
+_NOT_VERIFIED = " (certificate not verified)"
+
 
 def is_camera(spec: str) -> bool:
     """Return whether a text is a camera: its index in digits, or an address with a scheme."""
@@ -31,13 +33,13 @@ def without_password(address: str) -> str:
 
 def insecure_mark(address: str, insecure: bool) -> str:
     """Return the end of the name of a camera whose certificate is not verified; empty for others."""
-    return " (certificate not verified)" if insecure and address.lower().startswith(("https:", "rtsps:")) else ""
+    return _NOT_VERIFIED if insecure and address.lower().startswith(("https:", "rtsps:")) else ""
 
 
 def file_name(camera: str) -> str:
     """Return the name of a camera for file names."""
     name = camera.partition("://")[2] or camera
-    return safe_name(name, "camera")
+    return safe_name(name.removesuffix(_NOT_VERIFIED), "camera")
 
 
 def parse_camera(camera: int | str) -> int | str:
