@@ -159,23 +159,20 @@ def regions(
     job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"], insecure=insecure)
     page, store = {"host": host, "port": port, "token": token}, _regions(click.get_current_context(), texts)
 
-    def hold(*opened: Any, **options: Any) -> JobResult:
-        assert session.server is not None
-        click.echo(f"draw regions at {session.server.address}; Ctrl-C ends")
-        return _hold(*opened, **options)
+    def hold(*opened: Any, controls: Controls, **options: Any) -> JobResult:
+        """Process one frame, show the address and wait until the user ends the run."""
+        from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
+
+        def pause(*_: Any) -> None:
+            assert session.server is not None
+            if controls.statistics.as_dict()["frames"] == 1:
+                click.echo(f"draw regions at {session.server.address}; Ctrl-C ends")
+            controls.paused = True
+
+        return execute(*opened, watch=lambda _source: nullcontext(pause), controls=controls, **options)
 
     with sessions.LiveSession([job], window=False, view="input", page=page, regions=store, runner=hold) as session:
         session.run()
-
-
-def _hold(*opened: Any, controls: Controls, **options: Any) -> JobResult:
-    """Process one frame and wait until the user ends the run."""
-    from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
-
-    def pause(*_: Any) -> None:
-        controls.paused = True
-
-    return execute(*opened, watch=lambda _source: nullcontext(pause), controls=controls, **options)
 
 
 _ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

@@ -219,6 +219,10 @@ def test_port_in_use(cli, endless_stream):
     cli("live", endless_stream.address, "--no-window", "--serve", host).refused(f"{host}: the port is in use")
 
 
+def test_a_file_without_a_picture_is_refused_before_the_address_is_shown(cli, video):
+    cli("regions", video, "--start", "1:00").refused("nothing between 60 s and the end")
+
+
 def test_regions_are_drawn_on_a_picture_of_a_file(cli, video, page, settings):
     texts, seen = {"roi": ["left=0%,0%;50%,0%;50%,100%"], "ignore": [], "privacy": []}, []
 
