@@ -155,8 +155,10 @@ def _report(result: BatchResult, failures_are_shown: bool) -> None:
     if result.left:
         why = "the connection to the scheduler is lost" if result.stopped == "lost" else stopped_by(result.stopped)
         click.echo(f"{why}; {counted(result.left, 'file')} left: the same command continues", err=True)
+    short = sum(entry.result["frames"] > 0 and not entry.result["tracked"] for entry in result.done)
+    provisional = f"; {counted(short, 'file')} shorter than the start phase, all masks are provisional" if short else ""
     sentence = (
         f"{len(result.done)} done, {len(result.failed)} failed, {len(result.skipped)} done before, "
-        f"{result.left} left in {result.seconds:.1f} s; see {result.folder / 'manifest.csv'}"
+        f"{result.left} left in {result.seconds:.1f} s{provisional}; see {result.folder / 'manifest.csv'}"
     )
     show_result(result.as_dict(), sentence)

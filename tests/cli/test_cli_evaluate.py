@@ -172,6 +172,9 @@ def test_good_and_bad_files(cli, tmp_path, video, folder, serial):
     again = cli("batch", video, folder, bad, *words)
     assert (answer.code, again.code) == (1, 1)
     assert again.err.startswith("bgsub: 2 of 3 files done before\nbgsub: [1/1] ")
+    short = cli("batch", video, "-o", out, "--duration", 5, "--overwrite", *QUICK).ok()
+    assert " s; 1 file shorter than the start phase, all masks are provisional; see " in short.out
+    assert "provisional" not in answer.out
 
 
 def test_json_quiet_and_warnings_that_name_the_file(cli, tmp_path, folder, serial):
