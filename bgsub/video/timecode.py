@@ -13,7 +13,7 @@ from bgsub.errors import ParameterError, SourceError
 
 T = TypeVar("T")
 
-SYNTAX = "a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5)"
+SYNTAX = "a number of frames (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5)"
 
 _DIGITS = r"[0-9]{1,12}"
 _FRAME = re.compile(_DIGITS)

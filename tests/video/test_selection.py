@@ -69,7 +69,7 @@ def test_wrong_places():
     texts = ["", " ", "-1", "-1.5", "+1", "1e3", "nan", "inf", "12 s", "s", ".", ".s", "1:60", "1:60:00", "1:2:3:4"]
     texts += [":30", "1:", "1::2", "1.5:00", "1:02:03.5s", "0x10", "\u0663", "12,5", "abc"]
     for value in [*texts, -1, -0.5, float("nan"), float("inf"), True, None, b"1", [1]]:
-        with pytest.raises(ParameterError, match=r"^--start must be a frame number .*, seconds .* or h:mm:ss .*, got "):
+        with pytest.raises(ParameterError, match=r"^--start must be a number of frames.*, seconds.* or h:mm:ss.*, got"):
             Timecode.parse(value, "--start")
 
 
@@ -140,8 +140,8 @@ def test_the_length_of_a_part_at_a_variable_rate(tmp_path, bframes):
 
 def test_wrong_parts():
     for options, words in (
-        ({"start": "abc"}, r"^start must be a frame number .*, got 'abc'$"),
-        ({"end": -1}, r"^end must be a frame number .*, got -1$"),
+        ({"start": "abc"}, r"^start must be a number of frames .*, got 'abc'$"),
+        ({"end": -1}, r"^end must be a number of frames .*, got -1$"),
         ({"end": 5, "duration": 5}, "^use either end or duration, got end frame 5 and duration frame 5$"),
         ({"end": 0}, r"^end must come after start \(frame 0\), got frame 0$"),
         ({"end": "0.0"}, r"^end must come after start \(0 s\), got 0 s$"),
