@@ -104,6 +104,7 @@ def decompose(context: click.Context, *, source: str, output: Path, **options: A
     components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
     """
     _check_use(context, source)
+    opt.check_part(options)
     job = decomposition.DecompositionJob(
         source,
         output,

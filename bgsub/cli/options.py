@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial, reduce
 from pathlib import Path
@@ -15,7 +15,7 @@ from bgsub.cli.help import INPUT, METHOD, OUTPUT, Option
 from bgsub.cli.setting_sources import called
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.video.output_names import ENDINGS, OWN_FILES
-from bgsub.video.timecode import Timecode
+from bgsub.video.timecode import Selection, Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -230,6 +230,14 @@ def duration_option(default: str | None = None, text: str = "Stop after this len
 
 
 start_option = _place("--start", help="Start here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5.")
+
+
+def check_part(options: Mapping[str, Any]) -> None:
+    """Raise ParameterError for --start, --end and --duration that exclude each other."""
+    start, end, duration = map(options.get, ("start", "end", "duration"))
+    Selection.parse(start, end, duration, 1, ("--start", "--end", "--duration"))
+
+
 #: The values are as `open_source` takes them: `start`, `end` and `duration` are text or None.
 source_options = combine(
     start_option,

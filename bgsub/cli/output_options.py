@@ -254,6 +254,7 @@ job_options = opt.combine(save_option, boxes_option, common_options)
 def make_job(source: str | tuple[str, ...], output: Path | None, options: Mapping[str, Any]) -> Job:
     """Return the job of the options; by default it writes masks, unless it has no output folder or records clips."""
     _check_needs(options)
+    opt.check_part(options)
     views = options.get("views")
     if views is None and output is not None and options["record"] is None:
         views = ["mask"]

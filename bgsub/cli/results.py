@@ -71,7 +71,7 @@ def search(
     from bgsub.events.search import search_results  # noqa: PLC0415 - as above
     from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
 
-    part = Selection.parse(start, end, None, 1)
+    part = Selection.parse(start, end, None, 1, ("--from", "--to", ""))
     regions = Regions(region)
     rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
     rules.check_regions(regions.names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -98,24 +98,34 @@ class Selection:
     every: int = 1
 
     @classmethod
-    def parse(cls, start: Place | None, end: Place | None, duration: Place | None, every: int) -> Selection:
-        """Parse the places with `Timecode.parse`, and check their order and `every`."""
+    def parse(
+        cls,
+        start: Place | None,
+        end: Place | None,
+        duration: Place | None,
+        every: int,
+        names: Sequence[str] = ("start", "end", "duration"),
+    ) -> Selection:
+        """Parse the places with `Timecode.parse`, and check their order and `every`; errors have the `names`."""
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")
-        places = {"start": start, "end": end, "duration": duration}
-        given = {name: Timecode.parse(value, name) for name, value in places.items() if value is not None}
-        return cls(**given, every=every)
+        places = zip({"start": start, "end": end, "duration": duration}.items(), names, strict=True)
+        given = {field: Timecode.parse(value, name) for (field, value), name in places if value is not None}
+        part = cls(**given, every=every)
+        part._check(*names)
+        return part
 
-    def __post_init__(self) -> None:
+    def _check(self, start_name: str, end_name: str, length_name: str) -> None:
         if self.end is not None and self.duration is not None:
-            raise ParameterError(f"use either end or duration, got end {self.end} and duration {self.duration}")
+            got = f"got {end_name} {self.end} and {length_name} {self.duration}"
+            raise ParameterError(f"use either {end_name} or {length_name}, {got}")
         if self.duration is not None and self.duration.amount <= 0:
-            raise ParameterError(f"duration must be more than 0, got {self.duration}")
+            raise ParameterError(f"{length_name} must be more than 0, got {self.duration}")
         if self.end is None:
             return
         start = self.start or (Timecode(frame=0) if self.end.frame is not None else Timecode(seconds=Fraction(0)))
         if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
-            raise ParameterError(f"end must come after start ({start}), got {self.end}")
+            raise ParameterError(f"{end_name} must come after {start_name} ({start}), got {self.end}")
 
     def count(self, number_at: NumberAt, length: int | None) -> int | None:
         """Return the number of frames of the part in a source of `length` frames; None if unknown."""

@@ -264,7 +264,7 @@ def test_wrong_searches_and_overviews(cli, here):
         ("0,0,5,5", "no events.jsonl and no masks in 'empty' or below"),
         ("0,0,5", "--region: a region must be"),
         ("0,0,5,5 --from 12m", "--from: a time must be a number of frames"),
-        ("0,0,5,5 --from 2s --to 1s", "end must come after start (2 s), got 1 s"),
+        ("0,0,5,5 --from 2s --to 1s", "--to must come after --from (2 s), got 1 s"),
         ("a=0,0,5,5 --motion-threshold b=1%", "a motion threshold is for a region: a; got 'b'"),
     ):
         cli("search", "empty", "--region", *words.split()).refused(message)

@@ -68,6 +68,8 @@ def test_commands(cli, place, words, message):
     ("--record clips --pre-roll inf", "'inf' is not a finite number"),
     (f"--log {__file__}", "--log appends to logs of bgsub only, and"),
     ("--start soon", "--start must be a number of frames (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got"),
+    ("--start 5s --end 2s", "--end must come after --start (5 s), got 2 s"),
+    ("--end 2s --duration 5", "use either --end or --duration, got --end 2 s and --duration frame 5"),
     ("--event-formats xml", "--event-formats takes csv, jsonl, html, pictures, got 'xml'"),
     ("--roi 1,2,3", "--roi: a region must be"),
     ("--model frames", "the model frames is not a regular file"),
