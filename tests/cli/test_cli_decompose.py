@@ -163,6 +163,7 @@ WRONG = [
     ("0", (), "must be a file or images, got the camera '0'"),
     ("two.npz", (), "'two.npz' holds the arrays data, other: choose one with --key"),
     ("two.npz", ("--key", "dat"), "got 'dat'; did you mean 'data'?"),
+    ("two.npz", ("--key", "other", "--rank", 9), "matrix 'other' of 'two.npz': rank must be in 1..3 "),
     ("line.npy", (), "got an array of shape (9,)"),
     ("words.npy", (), "'words.npy' must hold real numbers, got type <U1"),
     ("objects.npy", (), "'objects.npy' is not a .npy file of numbers, or it is damaged"),
@@ -173,7 +174,7 @@ WRONG = [
     ("empty.npz", (), "'empty.npz' holds no matrix"),
     ("x.npy", ("--every", 2), "--every is for frames, got 'x.npy'"),
     ("frames", ("--samples", "rows"), "--samples is for matrices, got 'frames'"),
-    ("gap.npy", (), "each sample must have an observed entry, got none in sample 1"),
+    ("gap.npy", (), "matrix 'gap.npy': each sample must have an observed entry, got none in sample 1"),
     ("x.npy", ("--rank", 0), "'--rank': 0 is not in the range x>=1; see bgsub decompose --help"),
 ]
 

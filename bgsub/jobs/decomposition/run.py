@@ -229,7 +229,10 @@ def _fit_and_write(
     """Write the parts of samples into a folder; errors name the final path of a target."""
     memory = needed_memory(samples.X.shape, job.rank, samples.X.itemsize)
     with watch(samples.name, memory, last_mu(samples, job.parameters).get("mu_end")) as told:
-        model = decompose(samples, job.rank, callback=told, **job.parameters)
+        try:
+            model = decompose(samples, job.rank, callback=told, **job.parameters)
+        except ParameterError as error:
+            raise ParameterError(f"{samples.name}: {error}") from None
     for target in targets:
         try:
             with as_sink_error(folder / target.name):

@@ -95,18 +95,22 @@ def read_matrix(
     path: str | Path, *, key: str | None = None, columns: bool = False, float32: bool = False, rank: int | None = None
 ) -> Samples:
     """Read the samples of a matrix; SourceError for the file, ParameterError for its contents."""
-    array = read_array(path, key)
+    array, name = read_array(path, key), _name(path, key)
     if array.ndim < 2 or array.size == 0:
-        raise ParameterError(f"'{path}' must hold a matrix of samples, got an array of shape {array.shape}")
+        raise ParameterError(f"{name} must hold a matrix of samples, got an array of shape {array.shape}")
     if columns and array.ndim > 2:
-        raise ParameterError(f"only a matrix has columns as samples, got an array of shape {array.shape} in '{path}'")
+        raise ParameterError(f"only a matrix has columns as samples, got an array of shape {array.shape} in {name}")
     single = float32 or array.dtype in (np.float16, np.float32)
     dtype = np.dtype(np.float32 if single else np.float64)
     rows = array.T if columns else array.reshape(len(array), -1)
     needed = needed_memory((len(rows), rows.shape[1]), rank, dtype.itemsize)
-    check_memory(needed, f"matrix '{path}'", "a part of it" if single else "--float32 or a part of it")
+    check_memory(needed, f"matrix {name}", "a part of it" if single else "--float32 or a part of it")
     X = np.array(rows, dtype, order="C")
-    return Samples(f"matrix '{path}'", X, shape=array.shape, columns=columns)
+    return Samples(f"matrix {name}", X, shape=array.shape, columns=columns)
+
+
+def _name(path: str | Path, key: str | None) -> str:
+    return f"'{path}'" if key is None else f"'{key}' of '{path}'"
 
 
 def read_array(path: str | Path, key: str | None = None) -> np.ndarray:
@@ -129,7 +133,7 @@ def read_array(path: str | Path, key: str | None = None) -> np.ndarray:
     except Exception:  # the readers raise errors of many kinds for damaged files
         raise SourceError(f"'{path}' is not a {ending} file of numbers, or it is damaged") from None
     if array.dtype.kind not in _NUMBERS:
-        raise ParameterError(f"'{path}' must hold real numbers, got type {array.dtype}")
+        raise ParameterError(f"{_name(path, key)} must hold real numbers, got type {array.dtype}")
     return array
 
 
