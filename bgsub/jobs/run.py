@@ -89,7 +89,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     regions = Regions.of(job.roi)
     with _open(job) as source, Claims(job.output) as claims:
         if not source.live and 0 not in source.size:  # the first frame of a camera shows its size
-            processed(source.size[::-1], regions, Regions.of(job.ignore))
+            processed(source.size[::-1], regions, Regions.of(job.ignore), Regions.of(job.privacy))
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy, job.roi)
         if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey
             frames = FrameFormat(source.size[::-1], "uint8", 255.0)

@@ -82,8 +82,8 @@ class RegionStore:
         """Replace all regions, for the cameras that run and the next start; return a message.
 
         `texts` is an object with a list of regions for each kind, `shapes` are heights and widths of the frames. Raise
-        ParameterError for invalid regions, regions outside the frames, ignored regions that leave nothing, or new mask
-        images (a browser must not find files), SinkError if they cannot be stored.
+        ParameterError for invalid regions, regions outside the frames, ignored or privacy regions that leave nothing,
+        or new mask images (a browser must not find files), SinkError if they cannot be stored.
         """
         if self._save is None:
             raise ParameterError("the regions of this run cannot be stored")
@@ -93,7 +93,7 @@ class RegionStore:
             shapes = sorted({*shapes, *(shape for shape, _ in self._followers)})
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             for shape in shapes:
-                processed(shape, Regions.of(checked["roi"]), Regions.of(checked["ignore"]))
+                processed(shape, *(Regions.of(checked[kind]) for kind in KINDS))
             place = self._save(checked)
             self._texts, self._replaced = checked, True
             for _, follow in self._followers:

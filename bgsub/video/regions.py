@@ -166,9 +166,17 @@ def _length(word: str, text: str) -> Length:
 
 
 def processed(
-    shape: tuple[int, ...], regions: Regions | None, ignored: Regions | None, *, or_nothing: bool = False
+    shape: tuple[int, ...],
+    regions: Regions | None,
+    ignored: Regions | None,
+    privacy: Regions | None = None,
+    *,
+    or_nothing: bool = False,
 ) -> np.ndarray:
-    """Return the mask of what is processed, (h, w) bool; ParameterError if it is empty, unless `or_nothing`."""
+    """Return the mask of what is processed, (h, w) bool; ParameterError if it is empty, unless `or_nothing`.
+
+    ParameterError also if the `privacy` regions cover one of the regions.
+    """
     import numpy as np  # noqa: PLC0415 - see above
 
     inside = np.ones(shape[:2], bool) if regions is None else regions.union(shape)
@@ -176,6 +184,10 @@ def processed(
         inside &= ~ignored.union(shape)
     if not (or_nothing or inside.any()):
         raise ParameterError("the ignored regions cover all that is processed")
+    hidden = np.zeros(shape[:2], bool) if privacy is None else privacy.union(shape)
+    for region in regions or ():
+        if not (region.mask(shape) & ~hidden).any():
+            raise ParameterError(f"the privacy regions cover region '{region.name}', in which nothing can be found")
     return inside
 
 

@@ -283,6 +283,8 @@ def test_ignored_regions_and_object_limits(cli, here, plain):
     assert counts[1:3] == [0, 0]
     assert counts[3] == counts[0] >= 3
     cli("run", plain, "-o", "new", "--ignore", "0,0,100%,100%").refused("the ignored regions cover all")
+    hidden = ["--roi", "0,0,9,9", "--roi", "door=8,8,10,10", "--privacy", "8,0,12,99", "--privacy", "9,0,20,50"]
+    cli("run", plain, "-o", "new", *hidden).refused("the privacy regions cover region 'door', in which nothing can be")
     cli("run", plain, "-o", "new", "--ignore", "9,9").refused("--ignore: a region must be")
     cli("track", plain, "-o", "new", "--max-object-width", "120%").refused("Invalid value for '--max-object-width'")
 
