@@ -29,7 +29,7 @@ from bgsub.parameters import (
     takes,
 )
 from bgsub.scene.engine import SweepEngine
-from bgsub.scene.frame_format import FrameFormat, check_like, check_stream_memory, plain, scale_of
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, check_like, check_stream_memory, plain, scale_of
 from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
 from bgsub.scene.kernel_warmup import prepare
@@ -348,7 +348,8 @@ class BackgroundSubtractor(OpenCVNames):
         Raises
         ------
         ParameterError
-            As `apply`; the model of the frames before is ready for use then. If `frames` is no iterable, or a str.
+            As `apply`; the model of the frames before is ready for use then. If `frames` is one image, a str, or no
+            iterable.
 
         Examples
         --------
@@ -362,6 +363,9 @@ class BackgroundSubtractor(OpenCVNames):
         """
         if isinstance(frames, str) or not isinstance(frames, Iterable):
             raise ParameterError(f"frames must be an iterable of arrays, got {type(frames).__name__}")
+        shape = frames.shape if isinstance(frames, np.ndarray) else None
+        if shape is not None and (len(shape) < 3 or (len(shape) == 3 and shape[2] <= MAX_CHANNELS < shape[1])):
+            raise ParameterError(f"frames must be several images, got one of shape {shape}")
         is_one = True  # scene
         try:
             for frame in islice(frames, LONGEST):

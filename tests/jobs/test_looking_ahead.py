@@ -1,5 +1,6 @@
 """Files are processed with a model that has seen their first frames; cameras, pipes and `online` runs are not."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -83,6 +84,9 @@ def test_rehearsal_starts_the_stream_once_more():
     for wrong in ("video.mp4", 5):
         with pytest.raises(ParameterError, match=f"frames must be an iterable of arrays, got {type(wrong).__name__}"):
             make().rehearse(wrong)
+    for shape in ((48, 64), (48, 64, 3), ()):
+        with pytest.raises(ParameterError, match=f"several images, got one of shape {re.escape(str(shape))}"):
+            make().rehearse(np.zeros(shape, np.uint8))
 
 
 def test_another_light_or_scene_at_the_beginning_is_no_event():
