@@ -7,6 +7,7 @@ import io
 import math
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -15,7 +16,7 @@ from pathlib import Path
 from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.events.motion import check_seconds
 from bgsub.events.tables import csv_cell
-from bgsub.storage.durable_io import write_whole
+from bgsub.storage.durable_io import os_errors_as, write_whole
 from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name
 from bgsub.video.timecode import clock_text
@@ -102,6 +103,19 @@ class ClipNames:
             path = self.claim.with_name(f"{stem}-{self._number:04d}{self._ending}")
             if not path.exists():
                 return path
+
+
+def check_list(folder: Path) -> None:
+    """Raise SinkError if the list of a folder cannot be read, or is another file than a list of clips."""
+    path, header = folder / LIST_NAME, ""
+    with (
+        os_errors_as(SinkError, f"'{path}' cannot be read"),
+        suppress(FileNotFoundError),
+        path.open(encoding="utf-8-sig", errors="replace") as file,
+    ):
+        header = file.readline(1000).strip()
+    if header and not {"file", "start", "end"} <= set(header.split(",")):
+        raise SinkError(f"'{path}' is not a list of clips and is not replaced: record into another folder")
 
 
 def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None = None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError, logger
 from bgsub.events.annotation import OutlineCache, annotate
-from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list
+from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list, check_list
 from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
@@ -161,6 +161,7 @@ class RecorderSink(Sink):
         self._most, self._moved = 0.0, False  # largest share of foreground, and whether any was enough
         self._done = False
         prepare_folder(self.folder)
+        check_list(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)

@@ -326,3 +326,7 @@ def test_lists_that_were_edited(tmp_path):
     (tmp_path / "clips.csv").write_text("\ufeff" + HEADER + "only-a-name.mp4\n", encoding="utf-8")
     add_to_list(tmp_path, rules=ClipRules(keep_days=5))
     assert (tmp_path / "clips.csv").read_text().splitlines()[1].startswith("only-a-name.mp4,")
+    recorder(tmp_path).abort()
+    (tmp_path / "clips.csv").write_text("name,price\nclip,3\n")
+    with pytest.raises(SinkError, match=r"clips\.csv' is not a list of clips and is not replaced"):
+        recorder(tmp_path)
