@@ -21,7 +21,7 @@ from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.events.tables import MotionListSink
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
-from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs
+from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs, safe_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sinks.create import create_sinks, label_of
@@ -49,6 +49,9 @@ def make_sinks(
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claims.take}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
     with abort_on_error(sinks):
+        for folder, name in ((job.record, label), (job.snapshots, f"{label}-snapshot")):
+            if folder is not None:
+                claims.take(folder / safe_name(name))  # before it is made, as the last claim removes an empty new one
         if job.record is not None:  # before the events, which refer to its clips
             audio = source.path if source.has_audio and not source.is_retimed else None
             of_source: dict[str, Any] = {"fps": source.fps, "files": source.files, "copy": source.is_copyable}

@@ -256,6 +256,12 @@ def test_the_overview_of_results_that_a_batch_replaces_is_removed(cli, here, mon
     cli("batch", "*.avi", "-o", "out", *(["--overwrite"] if overwrite else [])).clean()
 
 
+def test_no_folder_stays_after_a_run_without_a_frame(cli, here, plain):
+    words = ("-o", "out/deep", "--save", "mask.png", "--record", "clips", "--snapshots", "pictures", "--start", "1:00")
+    cli("run", plain, *words).refused("nothing between 60 s and the end")
+    assert not {"out", "clips", "pictures"} & {path.name for path in here.iterdir()}
+
+
 def test_wrong_searches_and_overviews(cli, here):
     (here / "empty").mkdir()
     cli("search", "nothing", "--region", "0,0,5,5").refused("'nothing' does not exist")

@@ -96,7 +96,9 @@ class ImageSequenceSink(Sink):
         durable_io.sync_written(self.folder, self._not_synced)
 
     def abort(self) -> None:
-        """Do nothing: each image is complete already."""
+        """Remove the folder if it is empty; each image is complete already."""
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def checkpoint(self) -> dict[str, Any]:
         durable_io.sync_written(self.folder, self._not_synced)
