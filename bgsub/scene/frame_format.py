@@ -21,6 +21,7 @@ _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
 _PIXEL, _RESULTS, _COPIES, _BASES, _LEAST_RANK = 90, 2, 4, 9, 2  # bytes at the peak, the end of the start; measured
+_LIGHT = 16  # bytes of a channel at a light change in the start
 _LEAST_SCALE = 0.05
 _WHOLE = 35_000  # pixels of the largest frames that are processed in full size
 _REDUCED, _SHRINKING = 20_000, 0.3  # the scale of larger ones is (_REDUCED / pixels)^_SHRINKING
@@ -264,12 +265,13 @@ def scale_of(frames: FrameFormat, parameters: SubtractorParameters) -> float:
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
     """Return an upper bound of the bytes that a stream takes at its peak, when the batch start ends."""
     # per pixel of the model 90, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
-    # t and s bytes of an entry of the frames and of the model; each of four remembered lights adds 4 per channel
+    # t and s bytes of an entry of the frames and of the model; 16 for a light change, further ones add 4 per channel
     scale = scale_of(frames, parameters) if scale is None else scale
     pixels = math.prod(frames.shape[:2])
     given, size = (np.dtype(dtype).itemsize for dtype in (frames.dtype, frames.pixels_dtype))
     bases = _BASES * max(parameters.rank, _LEAST_RANK)
     entry = _RESULTS * (1 + given) + size * (_COPIES + parameters.start_length) + bases
+    entry += _LIGHT * parameters.light
     whole = 0 if scale == 1 else pixels * (5 + 7 * frames.channels * given)  # results, detail, residual
     return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
 
