@@ -176,7 +176,9 @@ class SegmenterParameters(_Parameters):
         2,
         live=True,
     )
-    noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
+    noise_factor: float = _parameter(
+        2.0, "further threshold of a pixel in units of its own noise scale", 0, 100, live=True
+    )
     median: int = _parameter(5, "side of the majority filter in pixels; 1 disables it", 1, 31, live=True)
     neighbours: int = _parameter(
         1, "radius in pixels in which a moving background is recognised; 0 disables it and its memory", 0, 5, live=True

@@ -114,7 +114,7 @@ def chain(path: Path, size: tuple[int, int], index: int) -> None:
     for frame, _ in scene("street", size=size, length=index + 1, lamps=False, sway=1.5, seed=1):
         result = subtractor.process(frame)
     vote = result.soft_vote
-    limit = np.maximum(vote.threshold, vote.factor * vote.sigma)
+    limit = np.hypot(vote.threshold, vote.factor * vote.sigma)
     tiles = [result.frame, result.background, shade(result.residual / 0.4), shade(limit / 0.4), result.mask]
     colour = [tile if tile.ndim == 3 else cv2.cvtColor(tile, cv2.COLOR_GRAY2BGR) for tile in tiles]
     gap = np.full((size[1], 3, 3), 255, np.uint8)

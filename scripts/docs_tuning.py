@@ -45,7 +45,7 @@ class Case:
 
 CASES = {
     "threshold": Case((0.03, 0.08, 0.3), "lobby", {"lamps": False}),
-    "noise_factor": Case((0.5, 2.5, 8.0), "street", {"lamps": False}, "noise"),
+    "noise_factor": Case((0.5, 2.0, 8.0), "street", {"lamps": False}, "noise"),
     "neighbours": Case((0, 1, 3), "street", {"lamps": False, "sway": 3.0}),
     "median": Case((1, 5, 15), "street", {"lamps": False}, "noise", {"min_area": 0.0, "noise_factor": 1.5}),
     "min_area": Case((0.0, 0.0002, 0.01), "street", {"lamps": False, "sway": 2.0}),

@@ -52,7 +52,7 @@ def twin(size, channels, dtype, rank):
         np.testing.assert_allclose(engine.picture.reshape(-1), shown, atol=0.51 if dtype == "uint8" else 1e-5)
         d = (x.astype(float) - engine.picture.reshape(-1)).reshape(*size, channels) / full
         d = np.sqrt(np.sum(d * d, axis=2))
-        limit = np.maximum(threshold, factor * sigma)
+        limit = np.hypot(threshold, factor * sigma)
         clear = np.abs(d - limit) > 1e-5
         np.testing.assert_array_equal(engine.strong[clear], (d > threshold)[clear])
         np.testing.assert_array_equal(engine.over[clear], (d > limit)[clear])

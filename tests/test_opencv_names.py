@@ -60,7 +60,7 @@ def test_table_has_all_names_of_opencv():
     ("name", "values", "parameter", "converted"),
     [
         ("history", (50, 250, 1000), "absorb_after", (6, 30, 120)),
-        ("varThreshold", (4, 25, 100), "noise_factor", (1.25, 3.125, 6.25)),
+        ("varThreshold", (4, 25, 100), "noise_factor", (1, 2.5, 5)),
         ("dist2Threshold", (100, 900, 1600), "threshold", (0.04, 0.12, 0.16)),
         ("detectShadows", (False, True), "shadows", ("merged", "on")),
     ],

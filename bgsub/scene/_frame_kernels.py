@@ -39,7 +39,7 @@ class CompareParams(NamedTuple):
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
     full: np.float32  # reciprocal of `scale`
     top: np.float32  # largest value of an integer image, 0 for floating point
-    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``
+    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``
     factor: np.float32
 
 
@@ -219,7 +219,7 @@ def compare_chunk(a, n, images, look, calm):  # type: ignore[no-untyped-def]
             total += squared(x[channels * i + c], l[channels * i + c])
         distance = np.float32(total)
         strong[i] = distance > least
-        over[i] = distance > max(least, factor * sigma[i] * sigma[i])
+        over[i] = distance > least + factor * sigma[i] * sigma[i]
     for i in range(n):
         count += np.int64(over[i])
     return count

@@ -30,7 +30,7 @@ class MatchLimits(NamedTuple):
     threshold: np.float32  # largest joint distance of a match nearby; candidates exceed it
     restless: np.float32  # largest joint distance of a match with a sample
     factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds that distance
-    exposure: np.float32  # factor of the limits of a dark scene, included in both
+    tolerance: np.float32  # factor of the limits of shadows
     is_coloured: bool  # whether the scene has colours
     black: np.float32  # value of black, in the unit of the pixels
     lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`

@@ -223,7 +223,7 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
     uneven background that is seen again says most, an even one nothing. `shaded`, of `dark` and `weight`, is replaced.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
-    colour, texture = limits.exposure * _ERROR, limits.exposure * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
+    colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
     lightest, error = 1 + _WEAK if limits.is_coloured else _FAINTEST, limits.threshold / scale
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_weight = mask.reshape(-1), dark.reshape(-1), weight.reshape(-1)

@@ -89,7 +89,7 @@ def kernels_for(rank: int, channels: int, is_bytes: bool) -> Kernels:  # noqa: P
             cuda.syncthreads()
             if is_due:
                 strong[i] = total > least
-                over[i] = total > least and total > factor * sigma[i] * sigma[i]
+                over[i] = total > least + factor * sigma[i] * sigma[i]
                 count += F(over[i])
                 if t % CHUNK == 0:
                     was[i // CHUNK] = filled[i // CHUNK] = is_filled

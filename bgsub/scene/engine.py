@@ -72,7 +72,7 @@ class SweepEngine:
         return engine
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
-        """Set the limits: a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``."""
+        """Set the limits: a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``."""
         self._look = CompareParams(*self._unit, threshold, factor)
 
     @property

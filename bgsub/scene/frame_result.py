@@ -25,7 +25,7 @@ class ForegroundProbability:
 
     residual: np.ndarray  # (h, w) float32, joint residual, read only
     sigma: np.ndarray  # (h, w) float32, noise scale
-    threshold: np.float32  # the limit is ``max(threshold, factor * sigma)``
+    threshold: np.float32  # the limit is ``hypot(threshold, factor * sigma)``
     factor: np.float32
     side: int  # of the square, odd
     movement: Movement | None = None
@@ -33,7 +33,7 @@ class ForegroundProbability:
 
     def __call__(self) -> np.ndarray:
         """Return the mean counts, (H, W) float32 in [0, 1], in the coordinates and size of the frame."""
-        counts = self.residual / np.maximum(self.threshold, self.factor * self.sigma)
+        counts = self.residual / np.hypot(self.threshold, self.factor * self.sigma)
         counts *= counts
         counts /= 1 + counts
         mean = cv2.blur(counts, (self.side, self.side), borderType=cv2.BORDER_REPLICATE)

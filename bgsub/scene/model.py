@@ -32,8 +32,8 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
-_USUAL_EXPOSURE = 0.7  # range of the brightness of a scene at which the threshold is as given; else as its root
-_DIM = 0.45  # the same in dim scenes, of less than _DIM**2 / _USUAL_EXPOSURE, where it is proportional
+_USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the threshold is as given
+_CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
 _LEAST_EXPOSURE = 0.25  # factor of the threshold
 _VEILED = 0.3  # brightness of the darkest things from which there is a veil
 _DARK_THINGS = 0.02  # the same without it
@@ -174,7 +174,7 @@ class SceneModel:
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
         black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
         contrast = max(bright - black, 0.0)
-        exposure = max(min(contrast / _DIM, math.sqrt(contrast / _USUAL_EXPOSURE)), _LEAST_EXPOSURE)
+        exposure = max((contrast / _USUAL_CONTRAST) ** _CURVE, _LEAST_EXPOSURE)
         full = exposure / self._scale
         is_coloured = all(has_colour(some, full) for some in (sites, newest))  # not if a camera turns grey
         self._set_scene(SceneLook(exposure, is_coloured, black))
@@ -220,7 +220,7 @@ class SceneModel:
         share, light, sudden = self._share(compared, known), False, False
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
-            sudden, light = self._light_trigger.is_sudden(share), self._change_light(pixels)
+            sudden, light = self._light_trigger.is_sudden(share), self._change_light(pixels, known)
             self._light_trigger.fitted(light, share)
             if light:
                 compared = self._compare(known)
@@ -255,7 +255,7 @@ class SceneModel:
         assert background is not None
         return background.low_rank()
 
-    def _change_light(self, pixels: np.ndarray) -> bool:
+    def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Try to explain a change by light; return whether this succeeded."""
         x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
         light = self.illumination.explain(x, self._bases(pixels, background, before), _LEAVES)
@@ -268,6 +268,8 @@ class SceneModel:
         if light is None:
             return False
         self.illumination.remember(background if before is None else self._unit(before))
+        if known is not None:  # nothing of it becomes background
+            x.reshape(known.size, -1)[known.reshape(-1)] = 0
         self._take_over(light, background, x)
         return True
 
@@ -331,7 +333,7 @@ class SceneModel:
 
     def _begin_fit(self, start: StartBackground, state: State) -> StartFit:
         threshold, factor = self.segmenter.limits
-        limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
+        limit = np.hypot(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
         return StartFit(
             TrackedBackground(self.frames, self._parameters, self.engine.block), start, limit, self.illumination, state
         )

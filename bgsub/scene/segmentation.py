@@ -50,6 +50,7 @@ _FILLED = np.float32(0.3)  # share of that square that other candidates must fil
 _FULL = 255  # value of a share of one
 _COLOURED = 0.8  # of the threshold in a scene with colours
 _LEVELS = 255  # of byte frames, whose background is rounded
+_TOLERANCE = 0.75  # power of the exposure that the limits of shadows follow
 _BINS = 17  # of tints, each way
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
@@ -244,7 +245,7 @@ class Segmenter:
         if len(self._lanes) == 1 and levels > 1:
             threshold = (math.ceil(levels) - 0.5) / _LEVELS  # where the limit of byte frames lies, for all types
         self.limits = np.float32(threshold), np.float32(factor)
-        limits = self.limits[0], restless, self.limits[1], np.float32(scene.exposure), scene.is_coloured
+        limits = self.limits[0], restless, self.limits[1], np.float32(scene.exposure**_TOLERANCE), scene.is_coloured
         black = np.float32(scene.black / self._scale)
         self._match = MatchLimits(self.noise.sigma, self._scale, *limits, black, self._lanes)
 

@@ -72,8 +72,8 @@ class BackgroundSubtractor(OpenCVNames):
         See `SubspaceTracker`.
     threshold : float in [1e-6, 2], default 0.08
         Minimum colour difference of a foreground pixel, full scale is 1; 0.58 times that for grey frames.
-    noise_factor : float in [0, 100], default 2.5
-        Minimum difference in units of the noise scale of the pixel; both limits apply.
+    noise_factor : float in [0, 100], default 2
+        Further difference in units of the noise scale of the pixel: the root of the sum of both squares is the limit.
     median : int in [1, 31], default 5
         Side of the majority filter in pixels; even values are made odd, 1 switches it off.
     neighbours : int in [0, 5], default 1

@@ -14,7 +14,7 @@ from bgsub.synthetic import scene
 def naive(residual, sigma, threshold, factor, side):
     """Return the mean count of the residuals over a square; border pixels are replicated."""
     h, w = residual.shape
-    limit = np.maximum(np.float64(threshold), np.float64(factor) * sigma)
+    limit = np.hypot(np.float64(threshold), np.float64(factor) * sigma)
     counts = 1 - 1 / (1 + (residual / limit) ** 2)
     padded = np.pad(counts, side // 2, mode="edge")
     return np.array([[padded[i : i + side, j : j + side].mean() for j in range(w)] for i in range(h)])

@@ -54,7 +54,7 @@ def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, 
 def assert_compared(case, picture, over, strong):
     """Compare both maps with the distances of the frame from a picture, but for rounding at the limits."""
     d = dense.distances(case.pixels, picture, case.look)
-    for found, limit in ((over, np.maximum(dense.LIMITS[0], dense.LIMITS[1] * case.sigma)), (strong, dense.LIMITS[0])):
+    for found, limit in ((over, np.hypot(dense.LIMITS[0], dense.LIMITS[1] * case.sigma)), (strong, dense.LIMITS[0])):
         clear = np.abs(d - limit) > 1e-5
         np.testing.assert_array_equal(found[clear], (d > limit)[clear])
         assert set(np.unique(found)) <= {0, 1}
