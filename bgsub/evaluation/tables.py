@@ -14,6 +14,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.evaluation.run import Score
+from bgsub.events.tables import aligned
 
 SCHEMA = "bgsub evaluation, version 1"
 
@@ -137,23 +138,12 @@ def format_table(scores: Iterable[Score], averages: Iterable[Average] = ()) -> s
                 values = [average.values[metric] for metric in METRICS]
                 rows.append((title, average.method, *_numbers(values, average.milliseconds)))
                 notes += _notes(title, average)
-    return "\n".join([*_aligned(rows), *notes])
+    return "\n".join([*aligned(zip(*rows, strict=True), _HEADS[2:]), *notes])
 
 
 def _numbers(values: Iterable[float], milliseconds: float) -> list[str]:
     pairs = [*((value, 4) for value in values), (milliseconds, 2)]
     return ["-" if math.isnan(value) else f"{value:.{digits}f}" for value, digits in pairs]
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _notes(title: str, average: Average) -> list[str]:

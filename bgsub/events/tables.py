@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +160,16 @@ def motion_table(rows: Sequence[Row]) -> str:
         "picture": [_name(row["picture"]) for row in rows],
     }
     columns = [[name, *cells] for name, cells in shown.items() if any(cells)]
+    return "\n".join(aligned(columns, ("#", "length", "peak")))
+
+
+def aligned(columns: Iterable[Sequence[str]], right: Collection[str]) -> list[str]:
+    """Return columns, each a heading and its cells, as lines of text; those named in `right` are right-aligned."""
     padded = []
     for column in columns:
-        width, is_right = max(map(len, column)), column[0] in ("#", "length", "peak")
-        padded.append([cell.rjust(width) if is_right else cell.ljust(width) for cell in column])
-    return "\n".join("  ".join(cells).rstrip() for cells in zip(*padded, strict=True))
+        width = max(map(len, column))
+        padded.append([cell.rjust(width) if column[0] in right else cell.ljust(width) for cell in column])
+    return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
 def write_motion(path: Path, rows: Sequence[Row]) -> None:
