@@ -39,21 +39,8 @@ class _Pool:
     """Up to `count` threads, the caller's included, started at the first use."""
 
     def __init__(self, count: int | None = None) -> None:
-        self._lock = threading.Lock()
-        self._idle = max((count or cores()) - 1, 0)
+        self.idle = threading.Semaphore(max((count or cores()) - 1, 0))
         self.executor = ThreadPoolExecutor(max(cores() - 1, 1), "kernel-pool")  # without threads until it is used
-
-    def take(self, wanted: int) -> int:
-        """Reserve up to `wanted` idle threads; return how many."""
-        with self._lock:
-            taken = min(wanted, self._idle)
-            self._idle -= taken
-            return taken
-
-    def give_back(self, count: int) -> None:
-        """Return reserved threads."""
-        with self._lock:
-            self._idle += count
 
 
 _pool = _Pool()
@@ -94,7 +81,7 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
         return
     pieces = max(-(-length // grain), 1)
     pool = _pool
-    helpers = pool.take(min(threads, pieces) - 1)
+    helpers = sum(pool.idle.acquire(blocking=False) for _ in range(min(threads, pieces) - 1))
     try:
         bands = helpers + 1
         cuts = [min(pieces * band // bands * grain, length) for band in range(bands)] + [length]
@@ -107,7 +94,8 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
         for future in futures:
             future.result()
     finally:
-        pool.give_back(helpers)
+        for _ in range(helpers):
+            pool.idle.release()
 
 
 def copied(array: np.ndarray) -> np.ndarray:

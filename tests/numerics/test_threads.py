@@ -28,7 +28,7 @@ def pool(monkeypatch):
     pool = threads._Pool()
     monkeypatch.setattr(threads, "_pool", pool)
     yield pool
-    assert pool._idle == CORES - 1
+    assert pool.idle._value == CORES - 1
     pool.executor.shutdown()
 
 
@@ -77,7 +77,7 @@ def test_an_exception_reaches_the_caller_after_all_bands_end(pool, failing):
     with pytest.raises(ZeroDivisionError, match=str(min(failing))):
         in_bands(work, 100, 4)
     assert set(ended) == set(range(4)) - failing
-    assert pool._idle == CORES - 1
+    assert pool.idle._value == CORES - 1
     assert len(calls(100, 4)) == 4
 
 
@@ -103,7 +103,7 @@ def test_simultaneous_callers_share_the_helpers(pool):
         assert [begin for begin, _ in bands] == [0, *(end for _, end in bands[:-1])]
         assert bands[-1][1] == 120
     assert sum(len(bands) - 1 for bands in results) == CORES - 1
-    assert pool._idle == CORES - 1
+    assert pool.idle._value == CORES - 1
     total = np.zeros(100, int)
 
     def inner(begin, end, band):
@@ -114,7 +114,7 @@ def test_simultaneous_callers_share_the_helpers(pool):
 
 
 def _in_a_child(connection):
-    connection.send((calls(100, 4, 5), threads._pool._idle))
+    connection.send((calls(100, 4, 5), threads._pool.idle._value))
     connection.close()
 
 
@@ -153,7 +153,8 @@ def test_a_forked_child_gets_the_locks(lock):
 @needs_fork
 def test_a_forked_child_has_its_own_threads(pool):
     expected = calls(100, 4, 5)  # the parent's threads run; the child inherits none of them
-    assert pool.take(CORES) == CORES - 1  # nor that they are taken
+    taken = sum(pool.idle.acquire(blocking=False) for _ in range(CORES))  # nor that they are taken
+    assert taken == CORES - 1
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_in_a_child, args=(sender,))
@@ -165,7 +166,7 @@ def test_a_forked_child_has_its_own_threads(pool):
         child.join(10)
     finally:
         child.kill()
-        pool.give_back(CORES - 1)
+        pool.idle.release(CORES - 1)
     assert child.exitcode == 0
 
 
