@@ -222,17 +222,17 @@ def test_no_object_of_a_frame_is_detail_of_the_background(dtype, channels):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize(("channels", "angle"), [(3, 0.0), (1, 0.01), (3, 0.01)])
-def test_background_of_a_shaking_camera_has_the_detail_of_full_size_frames(channels, angle):
+@pytest.mark.parametrize("channels", [1, 3])
+def test_background_of_a_shaking_camera_has_the_detail_of_full_size_frames(channels):
     rng, texture, errors = np.random.default_rng(0), Texture(2, channels, finest=8.0), []
     subtractor = BackgroundSubtractor(**QUICK)
-    for i in range(150):
-        frame = (255 * texture.seen(144, 192, *rng.uniform(-3, 3, 2), angle * rng.uniform(-1, 1))).astype(np.uint8)
+    for i in range(100):
+        frame = (255 * texture.seen(144, 192, *rng.uniform(-3, 3, 2), 0.01 * rng.uniform(-1, 1))).astype(np.uint8)
         seen = frame.copy()
-        if i < 140:  # an object that is never learned
+        if i < 90:  # an object that is never learned
             seen[60:100, 10 + i : 40 + i] = 255
         result = subtractor.process(seen)
-        if i >= 140:
+        if i >= 90:
             blurred = cv2.resize(cv2.resize(frame, (96, 72)), (192, 144)).reshape(frame.shape)
             inside = np.s_[8:-8, 8:-8]
             errors += [[np.abs(b[inside].astype(float) - frame[inside]).mean() for b in (result.background, blurred)]]
