@@ -261,22 +261,18 @@ class WrongBackground:
         self._ages.see(x.reshape(h * w, channels), mask.reshape(-1))
         anchors = np.where(mask[..., None] == 0, before.reshape(x.shape), self._ages._anchor.reshape(x.shape))
         self._ages._anchor = anchors.reshape(h * w, channels)  # changed below
-        due, reach = np.zeros((h, w), bool), max(2, round(0.03 * min(h, w)))
+        reach = max(2, round(0.03 * min(h, w)))
         self._seen[(mask == 0) & (strong == 0)] += checks
         self._seen = np.minimum(self._seen, self._proven)
+        if not looks:
+            return np.zeros((h, w), bool)
+        is_clear = ndimage.maximum_filter(mask, 2 * reach + 1) == 0
         is_same = np.linalg.norm(x.astype(float) - anchors, axis=2) < self._tolerance
-        for i, j in np.ndindex(h, w) if looks else ():
-            around = mask[max(i - reach, 0) : i + reach + 1, max(j - reach, 0) : j + reach + 1]
-            if around.any():
-                continue
-            if not strong[i, j]:
-                self._wrong[i, j] = 0
-            elif is_same[i, j]:
-                self._wrong[i, j] += looks
-            else:
-                self._wrong[i, j] = 1
-                anchors[i, j] = x[i, j]
-            due[i, j] = self._wrong[i, j] > max(self._least, self._seen[i, j] * self._doubt)
+        wrong = np.where(strong == 0, 0, np.where(is_same, self._wrong + looks, 1))
+        self._wrong[is_clear] = wrong[is_clear]
+        is_new = is_clear & (strong != 0) & ~is_same
+        anchors[is_new] = x[is_new]
+        due = is_clear & (self._wrong > np.maximum(self._least, self._seen * self._doubt))
         self._wrong[due] = self._seen[due] = 0
         self._ages.age[due.reshape(-1)] = 0
         return due
