@@ -74,7 +74,7 @@ def test_reduced_pixel_is_the_mean_of_its_area(shape, dtype):
         pytest.param((17, 23), 0.37, 4, "u2", marks=pytest.mark.slow),
         pytest.param((5, 4), 1.0, 3, "f4", marks=pytest.mark.slow),
         ((12, 180), 0.7, 3, "u1"),  # several chunks
-        ((17, 23), 0.37, 1, "f4"),
+        pytest.param((17, 23), 0.37, 1, "f4", marks=pytest.mark.slow),
     ],
 )
 def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):

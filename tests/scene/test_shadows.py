@@ -15,8 +15,8 @@ from bgsub.scene.illumination import Illumination, has_colour
 from bgsub.scene.segmentation import SceneLook, Segmenter
 
 F = np.float32
-
-
+# the kernels of grey floating-point frames are compiled, for a quarter of a minute
+GREY = pytest.param(1, marks=pytest.mark.slow)
 SLACK = 0.002  # relative error of differences of squares in float32
 
 
@@ -69,9 +69,10 @@ def assert_between(found, twin):
     assert ((found != 0) <= twin(SLACK)).all()
 
 
-@given(h=st.integers(1, 9), w=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
+@pytest.mark.parametrize("channels", [GREY, 3])
+@given(h=st.integers(1, 9), w=st.integers(1, 9), seed=st.integers(0, 999))
 @settings(max_examples=40)
-def test_classify_equals_its_twin(h, w, channels, seed):
+def test_classify_equals_its_twin(channels, h, w, seed):
     rng, threshold, exposure, coloured = np.random.default_rng(seed), 0.08, [1, 0.5][seed % 2], seed % 3 > 0
     black = [0, 0.125][seed // 2 % 2]
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
@@ -236,7 +237,6 @@ def find_shadows(x, l, mask, side=None):
     [
         *[(3, 0.6, True), (3, 0.2, False), (3, 1.3, False)],
         *[(0, 0.3, False), (0, 0.45, True)],
-        # the kernels of grey floating-point frames are compiled, for a quarter of a minute
         *[pytest.param(1, factor, factor > 0.4, marks=pytest.mark.slow) for factor in (0.3, 0.45, 0.9)],
     ],
 )
@@ -365,7 +365,7 @@ def traffic(rng, shade, channels=3):
     return frame, road, car, shadow
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", [GREY, 3])
 def test_very_dark_shadows_are_found_by_side(channels):
     rng, segmenter = np.random.default_rng(2), Segmenter((80, 80), channels=channels)
     outline = segmenter.outline
