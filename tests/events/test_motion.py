@@ -44,25 +44,19 @@ def test_length_and_gap(rules, moving, events):
     assert times == [pytest.approx(event) for event in events]
 
 
-def test_an_hour_without_frames_ends_an_event():
-    feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0, max_gap=0), follow=False)
-    shown, times = separation_of([(0, 0, 50, 1)]), (0.0, 0.1, 0.2, 3600.0, 3600.1)
-    found = [feed.step(replace(frame_of(index), time=time), shown).motion for index, time in enumerate(times)]
-    assert [len(motion.begun) for motion in found] == [1, 0, 0, 1, 0]
-    assert found[-1].since == 3600.0
-
-
 @pytest.mark.parametrize(
-    ("times", "starts"),
+    ("rules", "times", "starts"),
     [
-        ([0.0, 0.1, 3600.0, 3600.1, 3600.2, 3600.3], [[], [], [], [], [], [3600.0]]),
-        ([0.0, 10.0, 20.5, 30.0, 3600.0, 3610.0], [[], [0.0], [], [], [], [3600.0]]),
+        (MotionRules(), [0.0, 0.1, 3600.0, 3600.1, 3600.2, 3600.3], [[], [], [], [], [], [3600.0]]),
+        (MotionRules(), [0.0, 10.0, 20.5, 30.0, 3600.0, 3610.0], [[], [0.0], [], [], [], [3600.0]]),
+        (MotionRules(min_duration=0, max_gap=0), [0.0, 0.1, 0.2, 3600.0, 3600.1], [[0.0], [], [], [3600.0], []]),
     ],
 )
-def test_a_gap_in_the_stream_is_not_motion(times, starts):
-    feed, shown = EventFeed(ObjectLinker(), MotionRules(), follow=False), separation_of([(0, 0, 50, 1)])
+def test_a_gap_in_the_stream_is_not_motion(rules, times, starts):
+    feed, shown = EventFeed(ObjectLinker(), rules, follow=False), separation_of([(0, 0, 50, 1)])
     found = [feed.step(replace(frame_of(index), time=time), shown).motion for index, time in enumerate(times)]
     assert [[event.start_time for event in motion.begun] for motion in found] == starts
+    assert found[-1].since == 3600.0
 
 
 def test_start_and_end_of_an_event():
