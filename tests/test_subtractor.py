@@ -172,6 +172,27 @@ def test_known_foreground_is_shown_and_not_learned():
 
 
 @pytest.mark.large
+def test_known_foreground_is_no_background_under_new_light():
+    rng, known = np.random.default_rng(0), np.zeros((48, 64), np.uint8)
+    known[15:25, 30:40] = 1
+    still = np.kron(rng.uniform(40, 200, (12, 16, 3)), np.ones((4, 4, 1)))
+    still[10:30, 25:45] = 300  # saturated: what falling light shows there becomes background
+    backgrounds = []
+    for use in (None, known):
+        subtractor = BackgroundSubtractor(start_frames=20)
+        for gain in (*[1] * 30, 0.5):
+            frame = gain * still
+            frame[15:25, 30:40] = 220 if gain < 1 else frame[15:25, 30:40]
+            frame = np.clip(frame + rng.normal(0, 1, frame.shape), 0, 255).astype(np.uint8)
+            subtractor.apply(frame, knownForegroundMask=use if gain < 1 else None)
+        backgrounds.append(subtractor.getBackgroundImage())
+    for background in backgrounds:
+        assert np.mean(background[11:14, 26:44]) == pytest.approx(150, abs=5)
+    assert np.mean(backgrounds[0][16:24, 31:39]) > 210
+    assert np.mean(backgrounds[1][16:24, 31:39]) < 160
+
+
+@pytest.mark.large
 @pytest.mark.slow
 def test_other_frame_formats_and_values_are_refused():
     subtractor, frames = BackgroundSubtractor(**QUICK), still((24, 32), np.float32)
