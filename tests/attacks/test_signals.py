@@ -48,10 +48,11 @@ def videos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("videos")
     for number in range(2):
         write_video(folder / f"v{number}.avi", np.tile(make_scene(250), (2, 1, 1, 1)))
-    crossing = {"frame": [*range(50)], "box": [[9, 9, 9, 9]] * 50}
+    crossing = {"frame": [*range(50)], "box": [[9, 9, 9, 9]] * 50, "time": [0.02 * number for number in range(50)]}
     event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
+    event |= {"track": crossing, "frame_size": [96, 64]}
     (folder / "results").mkdir()
-    (folder / "results/events.jsonl").write_text((json.dumps({**event, "track": crossing}) + "\n") * 20_000)
+    (folder / "results/events.jsonl").write_text((json.dumps(event) + "\n") * 20_000)
     return folder
 
 
