@@ -33,6 +33,7 @@ class SceneManager:
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
         self._parked: SceneModel | None = None
+        self._is_jolt = False  # whether a cut in the frame before may have been a jolt of the camera
         self.model = SceneModel(frames, parameters)
 
     def tune(self, parameters: SubtractorParameters) -> None:
@@ -78,24 +79,29 @@ class SceneManager:
         """Return whether the newest frame shows another scene; previous mask and known pixels lie as the background."""
         # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
         # what is close to the lens does neither
+        was_jolt, self._is_jolt = self._is_jolt, False
         if not is_mostly_foreground(self.model.mask, known, _SUDDEN):
             return False
-        new = np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
+        new = self.model.mask if was_jolt else np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
         if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:
-            return True
+            self._is_jolt = self.model.stabiliser.is_lost  # leaves no edge, either; the next frame decides
+            if not self._is_jolt:
+                return True
         is_whole = is_mostly_foreground(self.model.mask, known, _WHOLE_FRAME)
         return is_whole and self.model.objects.standing(_STANDS) > _WHOLE_FRAME
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        jolt = {"jolt": np.ones(1)} if self._is_jolt else {}
         parked = {} if self._parked is None else {"parked": self._parked.state()}
-        return {"model": self.model.state(), **parked}
+        return {"model": self.model.state(), **parked, **jolt}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneManager:
         """Return a manager that continues bit for bit; ParameterError if the state does not fit."""
         scenes = cls(frames, parameters)
         scenes.model = SceneModel.from_state(frames, parameters, part_of(state, "model"))
+        scenes._is_jolt = "jolt" in state
         if "parked" in state:
             scenes._parked = SceneModel.from_state(frames, parameters, part_of(state, "parked"))
         return scenes

@@ -25,6 +25,7 @@ class Stabiliser:
         self._aligned: np.ndarray | None = None
         self._longest = max(round(_RESTS[0] * fps), _RESTS[1])
         self._place, self._rests = _AT_REST, 0  # and for how many frames the camera has been there
+        self.is_lost = False  # whether a camera that moved in the frame before was not found in the newest one
 
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
@@ -39,6 +40,7 @@ class Stabiliser:
         movement = self._registration.estimate(frame if frame.ndim == 3 else frame[..., None], scale)
         self._rests += 1
         there = movement or _AT_REST
+        self.is_lost = movement is None and self._place != _AT_REST
         if there != self._place and Movement(*np.subtract(there, self._place)).reach(frame.shape) > _SAME:
             self._place, self._rests = there, 0
         if movement is None:

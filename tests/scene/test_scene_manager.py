@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
+from bgsub.scene.registration import Registration
 from bgsub.scene.scene_manager import SceneManager
 
 pytestmark = pytest.mark.large
@@ -306,6 +307,21 @@ def test_a_cut_under_a_caption_is_one():
     assert share(result.mask) < 0.02
     assert not any(subtractor.process(other.frame()).event for _ in range(20))
     assert subtractor.process(camera.frame()).event == "scene-return"
+
+
+def test_a_jolt_of_a_shaking_camera_is_no_cut_and_a_cut_is_one(monkeypatch):
+    camera, events = Camera(picture()), []
+    subtractor = started(camera)
+    rng, estimate = np.random.default_rng(0), Registration.estimate
+    for number in range(40):
+        image = picture(5) if number > 20 else camera.background
+        dx, dy = (15, -12) if number == 10 else rng.integers(1, 4, 2)
+        monkeypatch.setattr(Registration, "estimate", (lambda *_: None) if number == 10 else estimate)
+        found = subtractor.process(camera.frame(np.roll(image, (dy, dx), axis=(0, 1))))
+        events += [number] if found.event == "scene-change" else []
+        assert number != 10 or share(found.mask) > 0.5
+    assert len(events) == 1
+    assert 20 < events[0] < 35
 
 
 def test_known_foreground_at_cuts_lies_as_the_background(monkeypatch):
