@@ -397,3 +397,35 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
         squares += brightness * brightness
     mean = total / index.size
     return np.sqrt(max(squares / index.size - mean * mean, 0.0)) / channels
+
+
+@kernel
+def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, spread):  # type: ignore[no-untyped-def]
+    """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at some nodes that give `x`.
+
+    `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
+    those with `mask` (h w,) 255 or a value above `most` have no say, those that differ by more than `limit` little.
+    """
+    gram[:] = 0.0
+    right[:] = 0.0
+    spread[:] = 0.0
+    channels = len(lanes)
+    for s in range(sites.size):
+        first = sites[s] * channels
+        squares, energy, product, highest = _ZERO, _ZERO, _ZERO, _ZERO
+        for c in range(channels):
+            value, base = np.float32(x[first + c]), np.float32(l[first + c])
+            change = value - base
+            squares += change * change
+            energy += base * base
+            product += base * change
+            highest = max(highest, value, base)
+        if mask[sites[s]] == 255 or highest > most:
+            continue
+        weight = 1 / (1 + squares / (limit * limit)) ** 2
+        for i in range(4):
+            own = weight * share[s, i]
+            right[near[s, i]] += own * product
+            spread[near[s, i]] += own * product * own * product
+            for j in range(4):
+                gram[near[s, i], near[s, j]] += own * share[s, j] * energy

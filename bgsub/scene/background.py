@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.illumination import Illumination
+from bgsub.scene.illumination import Illumination, Light
 from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts, passes_cross_validation
@@ -25,6 +26,7 @@ _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
 _EVERYTHING, _NONE = np.empty(0, np.float32), np.empty(0, bool)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
+_CHANGE_WORK = 2_000_000  # the same of one change of the light, some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -219,14 +221,18 @@ class StartFit:
     def _fit(self) -> Parts[None]:
         buffer, scale = self._buffer, self.tracked.unit
         newest, lights = self._illumination.values(self.colours, scale), len(buffer.references)
-        changes = [self._illumination.between(reference, newest) for reference in buffer.references]
         outdated = list(buffer.outdated)
+
+        @cache
+        def change(light: int) -> Light:
+            return self._illumination.between(buffer.references[light], newest)
+
         for _ in range(self._pending):
             if outdated:  # else this was done before the state was saved
                 i = outdated.pop(0)
-                buffer.frames[i] = self._illumination.relit(buffer.frames[i], changes[buffer.lights[i]], scale)
+                buffer.frames[i] = self._illumination.relit(buffer.frames[i], change(int(buffer.lights[i])), scale)
                 buffer.lights[i] = lights
-            yield self.colours.size
+            yield self.colours.size + _CHANGE_WORK
         yield 2 * self.colours.size  # limit and colours
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK

@@ -52,7 +52,7 @@ class SweepEngine:
         self._products = np.zeros((-(-h * w // self.block), rank + 3))
         self.picture = np.zeros(frames.cube, frames.pixels_dtype)
         self._before = np.empty(frames.cube, frames.pixels_dtype)  # takes memory when it is written
-        self._has_before = False
+        self.has_changed = False  # whether the whole background of the newest frame is new
         self.over, self.strong = np.zeros((h, w), np.uint8), np.zeros((h, w), np.uint8)
         self.filled = np.zeros(-(-h * w // _CHUNK), np.uint8)
         self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong, self.filled))
@@ -78,18 +78,18 @@ class SweepEngine:
     @property
     def before(self) -> np.ndarray | None:
         """Background of the previous frame; None at the first one."""
-        return None if self.count < 2 else self._before if self._has_before else self.picture
+        return None if self.count < 2 else self._before if self.has_changed else self.picture
 
     def begin(self, pixels: np.ndarray) -> None:
         """Begin with a new frame, (h, w, c), uint8 or float32."""
         self.images = Images(pixels.reshape(-1), *self._maps)
         self.count += 1
-        self._has_before = False
+        self.has_changed = False
 
     def _keep_before(self) -> None:
-        if not self._has_before:
+        if not self.has_changed:
             np.copyto(self._before, self.picture)
-            self._has_before = True
+            self.has_changed = True
 
     def sweep(self, sweep: Sweep, hidden: np.ndarray | None, everywhere: bool) -> SweepResult:
         """Step the due blocks of the basis, compare the frame with its background, and compute its influence."""
@@ -143,8 +143,8 @@ class SweepEngine:
         """Return the backgrounds, copied; nothing before the first frame."""
         if not self.count:
             return {}
-        before = {"before": copied(self._before)} if self._has_before else {}
-        return {"picture": copied(self.picture), **before, "counts": np.array([float(self.count), self._has_before])}
+        before = {"before": copied(self._before)} if self.has_changed else {}
+        return {"picture": copied(self.picture), **before, "counts": np.array([float(self.count), self.has_changed])}
 
     def set_state(self, state: State) -> None:
         """Restore the backgrounds; ParameterError if they do not fit."""
@@ -152,7 +152,7 @@ class SweepEngine:
         if not state:
             return
         count, has_before = numbers_of(state, "counts", 2)
-        self.count, self._has_before = int(count), bool(has_before)
+        self.count, self.has_changed = int(count), bool(has_before)
         self.picture[:] = array_of(state, "picture", shape, dtype)
-        if self._has_before:
+        if self.has_changed:
             self._before[:] = array_of(state, "before", shape, dtype)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bgsub._opencv import cv2
+from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
 from bgsub.scene import _frame_kernels
@@ -48,6 +50,10 @@ _MAX_BACKOFF = 16  # frames between failed fits
 _PATIENCE = 9  # waits of that length until a fit without a sudden change
 _WORK = 100_000  # pixels per band, see `bands_for`
 _USUAL_RATE = 0.1  # rate of the running share of candidates
+_DRIFT_SITES = 1500  # at most, for the drift
+_DRIFT_SMOOTH = 3e-4  # penalty on differences of neighbouring nodes of the drift, per site
+_DRIFTS = 0.01  # smallest change of the gain that is followed
+_SURE = 4.0  # and the smallest in standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +82,7 @@ class _LightFit:
         self._index, self._grid, self._mus, self.threshold = index, grid, mus, threshold
         rows, columns = np.divmod(index, w)
         down, along = _hats(grid[0], rows / max(h - 1, 1)), _hats(grid[1], columns / max(w - 1, 1))
-        self._nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
+        self.nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
         self._penalty = len(index) * _smoothness(grid)
         self._pull = len(index) * np.repeat([_RIDGE, 0.0], [grid[0] * grid[1], _KNOTS])
 
@@ -101,7 +107,7 @@ class _LightFit:
         """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
         x, base = x.T, base.T[:, :, np.newaxis]
         tone = _hats(_KNOTS, base[:, :, 0].clip(0, 1))
-        design = np.concatenate([self._nodes * base, tone], axis=2)  # (c, n, p q + b)
+        design = np.concatenate([self.nodes * base, tone], axis=2)  # (c, n, p q + b)
         unknowns = self._unknowns(light)
         for mu in mus:
             squares, is_free = _errors(design, unknowns, x, base)
@@ -125,6 +131,35 @@ class _LightFit:
         return np.concatenate([nodes.reshape(self._channels, -1), light.tone.T], axis=1, dtype=np.float32)
 
 
+class _Drift:
+    """Slow changes of the gain field, the same in all channels, as of clouds: one least-squares step per frame."""
+
+    def __init__(self, shape: tuple[int, int, int], sites: np.ndarray) -> None:
+        self._sites, self._lanes, size = sites, constant(shape[2]), _GRID[0] * _GRID[1]
+        hats = _LightFit(shape, sites, _GRID, (), 0.0).nodes
+        near = np.argsort(-hats, axis=1, kind="stable")[:, :4]
+        self._near, self._share = np.ascontiguousarray(near), np.take_along_axis(hats, near, axis=1)
+        self._gram, (self._right, self._spread) = np.empty((size, size)), np.empty((2, size))
+        differences = _smoothness(_GRID)[:size, :size] - _RIDGE * np.eye(size)
+        self._penalty = differences * (_DRIFT_SMOOTH / _SMOOTH) + _RIDGE * np.eye(size)
+        self._penalty *= len(sites) * shape[2] / 3
+
+    def gains(
+        self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, full: float
+    ) -> np.ndarray | None:
+        """Return the gains at the nodes; None if none differs from 1 by more than its error."""
+        images = plain(pixels).reshape(-1), plain(picture).reshape(-1), self._lanes
+        sites = self._sites, plain(mask).reshape(-1), self._near, self._share
+        sums = self._gram, self._right, self._spread
+        _frame_kernels.drift_sums(*images, *sites, np.float32(limit * full), np.float32(_SATURATED * full), *sums)
+        penalty = self._penalty * full**2
+        change = np.abs(self._right) / (self._gram.sum(axis=1) + penalty.diagonal())
+        if not ((change > _DRIFTS) & (self._right**2 > _SURE**2 * self._spread)).any():
+            return None
+        gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
+        return gains.astype(np.float32)
+
+
 class Illumination:
     """Explain whole frames by backgrounds under other light."""
 
@@ -137,6 +172,7 @@ class Illumination:
         self._quick = _LightFit(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
         self._close = _LightFit(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
         self._last = _LightFit(shape, sites, _GRID, _LAST_MUS, threshold)
+        self._drift = _Drift(shape, sites[:_DRIFT_SITES])
         self._memory: list[np.ndarray] = []
 
     def set_threshold(self, threshold: float) -> None:
@@ -193,6 +229,25 @@ class Illumination:
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
         return self._last.explained(x, base, scale)
+
+    def drift(
+        self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, scale: float
+    ) -> np.ndarray | None:
+        """Return factors, (h, w, c) float32, of a `picture` that make it follow the `pixels`, both (h, w, c).
+
+        None without a change of the light. Foreground of `mask`, (h, w) uint8, has no say, residuals of
+        ``scale * pixels`` above `limit` little. What is saturated in the picture falls to the pixels at most.
+        """
+        gains = self._drift.gains(pixels, picture, mask, limit, 1 / scale)
+        if gains is None:
+            return None
+        (h, w, channels), most = self._shape, _SATURATED / scale
+        down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(gains.shape, (h, w), strict=True))
+        factors = cv2.merge([down @ gains @ along.T] * channels).reshape(self._shape)
+        if picture.max() > most:
+            bright = picture > most
+            factors[bright] = np.maximum(factors[bright], pixels[bright] / picture[bright])
+        return factors
 
     def state(self) -> State:
         """Return the remembered backgrounds, copied."""

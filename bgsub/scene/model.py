@@ -40,6 +40,7 @@ _DARK_THINGS = 0.02  # the same without it
 _THICKEST = 1.5  # largest brightness of the veil, relative to the contrast that it leaves
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
+_LOOKS = 4  # frames between two looks at a drift of the light, while the background stays
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
@@ -129,7 +130,6 @@ class SceneModel:
             given = self._buffer
         known = None if known is None else to_background(movement, known)
         phase = self.phase
-        self.engine.begin(pixels)
         tried, compared, light = self._compared(pixels, known, frozen)
         if compared.candidates:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
@@ -214,9 +214,13 @@ class SceneModel:
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
         """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""
         start, frames = self.start, 0 if self.start is None else self.start.buffer.count
+        looks = self.engine.has_changed or self.engine.count % _LOOKS == 0
+        self.engine.begin(pixels)
         if start is not None and not frames:
             start.add(pixels, known, self.segmenter.noise.sigma)
         compared = self._compare(known)
+        if looks and self._parameters.light and not frozen and self._follow_drift(pixels, known):
+            compared = self._compare(known)
         share, light, sudden = self._share(compared, known), False, False
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
         if tried:
@@ -273,6 +277,21 @@ class SceneModel:
         self._take_over(light, background, x)
         return True
 
+    def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
+        """Let the background follow a slow change of the light; return whether there is one."""
+        mask = self.mask if known is None else np.where(known, np.uint8(FOREGROUND), self.mask)
+        limit = float(self.segmenter.limits[0])
+        factors = self.illumination.drift(pixels, self.engine.picture, mask, limit, self._scale)
+        if factors is None:
+            return False
+        if self.start is not None:
+            if self._fit is None:
+                self.start.buffer.begin_light(self.illumination.values(self.start.colours.background, self._scale))
+            self.start.colours.scale(factors)
+        elif self.tracked is not None:
+            self.tracked.tracker.subspace_.scale(factors.reshape(-1))
+        return True
+
     def _bases(self, pixels: np.ndarray, background: np.ndarray, before: np.ndarray | None) -> list[np.ndarray]:
         """Return backgrounds that light may show: that of the frame, that `before`, and for infrared one in grey."""
         bases = [background] if before is None else [background, self._unit(before)]
@@ -317,6 +336,8 @@ class SceneModel:
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
+        if engine.has_changed and engine.before is not None:
+            self.objects.follow_light(engine.before, engine.picture)
         found = mask, self.segmenter.filled, engine.strong
         due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)
         if due is not None:

@@ -58,6 +58,7 @@ class StandingObjects:
         self._choose(parameters)
         self._interval, self._look = max(round(_INTERVAL * self._fps), 1), max(round(_LOOK * self._fps), 1)
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
+        self._full = np.float32(frames.pixels_full)
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support, self._wrong = np.zeros((2, h, w), np.uint8)
@@ -133,6 +134,14 @@ class StandingObjects:
         self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
             self.settling = self._frames(_SETTLING)
+
+    def follow_light(self, before: np.ndarray, after: np.ndarray) -> None:
+        """Change the colours of standing pixels as those of the background, (h, w, c), have changed."""
+        where = np.flatnonzero(self.age) if self._oldest else np.empty(0, np.int64)
+        if where.size:
+            level = self._full / 255
+            old, new = (picture.reshape(self.anchor.shape)[where].clip(0) + level for picture in (before, after))
+            self.anchor[where] = np.minimum(self.anchor[where] * (new / old) + self._half, self._full)
 
     def around(self, mask: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return a mask, (h, w) uint8, extended to what is near its objects; in `out` if given."""

@@ -127,6 +127,7 @@ class StartColours:
     def __init__(self, frames: FrameFormat, threads: int | None) -> None:
         h, w, channels = frames.cube
         self._bands, self._lanes = bands_for(h * w, _WORK, threads), constant(channels)
+        self._full = np.float32(frames.pixels_full)
         self._same = _SAME * frames.pixels_full
         self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
         self.counts = np.zeros((_COLOURS, h * w), np.uint16)
@@ -155,6 +156,11 @@ class StartColours:
         """Replace the pictures of all colours but the commonest, (m,), by the results of `change`."""
         for picture in self.colours[1:]:
             picture.reshape(-1)[:] = change(picture.reshape(-1))
+
+    def scale(self, factors: np.ndarray) -> None:
+        """Multiply all colours by `factors`, (h, w, c) float32."""
+        self.colours *= factors.reshape(self.colours.shape[1:])
+        np.minimum(self.colours, self._full, out=self.colours)
 
     def put(self, pixels: np.ndarray, where: np.ndarray) -> None:
         """Make the colours of a frame, (h, w, c), the background at some pixels, (h, w) bool."""

@@ -170,6 +170,34 @@ def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-de
     return cost
 
 
+@kernel
+def scale_rows(stack, G, block, factors, gram):  # type: ignore[no-untyped-def]
+    """Multiply the entries of V by `factors`, (m,), after their pending terms ``e g'``; `gram` (k, k) float64: ``V'V``.
+
+    `G` (period, k) float32: the terms of the blocks of `block` entries; e becomes 0.
+    """
+    k = gram.shape[0]
+    e = stack[k]
+    gram[:] = 0.0
+    for first in range(0, factors.size, block):
+        last, g = min(first + block, factors.size), G[first // block % len(G)]
+        for j in range(k):
+            row = stack[j, first:last]
+            add_scaled(row, g[j], e[first:last])
+            multiply_by(row, factors[first:last])
+            for i in range(j + 1):
+                gram[i, j] += dot(stack[i, first:last], row)
+                gram[j, i] = gram[i, j]
+        e[first:last] = _ZERO
+
+
+@part
+def multiply_by(target, factors):  # type: ignore[no-untyped-def]
+    """Multiply `target` by `factors`, entry by entry."""
+    for i in range(target.size):
+        target[i] *= factors[i]
+
+
 @part
 def step_rows(stack, a, b, work):  # type: ignore[no-untyped-def]
     """Add ``b a'`` times all rows of `stack`, (k + 1, n), to the first k; `a` (k + 1,) float32; `work` (BLOCK,)."""

@@ -252,6 +252,13 @@ class Basis:
         self.newest = -1
         return np.eye(self.k) + deferred.N.T @ change @ deferred.N  # U'U was the identity: no pass over the rest
 
+    def scale(self, factors: np.ndarray) -> np.ndarray:
+        """Multiply the rows of U by `factors`, (m,) float32; return the new ``U'U``, (k, k)."""
+        deferred, gram, self.newest = self.deferred, np.empty((self.k, self.k)), -1
+        _kernels.scale_rows(self.stack, deferred.G.astype(np.float32), deferred.block, factors, gram)
+        deferred.G[:] = 0.0
+        return deferred.N.T @ gram @ deferred.N
+
     def move(self, places: np.ndarray) -> np.ndarray:
         """Take over the rows of U of other entries, (m,) indices; return the new ``U'U``, (k, k)."""
         self._settle(0, self.m)

@@ -285,6 +285,12 @@ class Subspace:
         self._C *= most / max(float(np.trace(self._C)), most)
         self._passes += 1
 
+    def scale(self, factors: np.ndarray) -> None:
+        """Multiply the rows of U, and so what it shows, by `factors`, (m,) float32; a pending gradient is dropped."""
+        self._R = self._R[:0]
+        self._rotate(self.basis.scale(factors))
+        self._passes += 1
+
     def move(self, places: np.ndarray) -> None:
         """Take over the rows of U of other entries, (m,) indices; a pending gradient is dropped."""
         self._R = self._R[:0]

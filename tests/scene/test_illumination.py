@@ -8,7 +8,7 @@ import reference_scene as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bgsub.scene.illumination import Illumination, Light, _LightFit
+from bgsub.scene.illumination import Illumination, Light, _Drift, _LightFit
 
 F = np.float32
 THRESHOLD = 0.08
@@ -248,3 +248,74 @@ def test_bytes_under_a_light_are_rounded():
     assert (got.dtype, exact.dtype) == (np.uint8, F)
     assert exact.mean() < 0.7 * image.mean()
     np.testing.assert_allclose(got, exact, atol=0.501)
+
+
+# -- drift ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(n=st.integers(1, 60), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+def test_drift_equals_its_twin(dtype, n, c, seed):
+    rng, full, limit = np.random.default_rng(seed), 255 if dtype == "uint8" else 1, 0.06
+    (h, w), grid = SHAPE, (6, 8)
+    index = rng.choice(h * w, n, replace=False)
+    base = (full * rng.uniform(0, 1, (h, w, c))).astype(dtype)
+    x = (base * rng.uniform(0.9, 1.0, (h, w, 1))).astype(dtype)
+    mask = rng.choice([0, 127, 255], (h, w)).astype(np.uint8)
+    drift = _Drift((h, w, c), index)
+    found = drift.gains(x, base, mask, limit, full)
+    gram, right, squares, places = np.zeros((48, 48)), np.zeros(48), np.zeros(48), reference.places_of(h, w, grid)
+    for i in index:
+        a, b = (image.reshape(-1, c)[i].astype(float) / full for image in (x, base))
+        if mask.ravel()[i] == 255 or max(a.max(), b.max()) > 0.98:
+            continue
+        phi = reference.node_weights(grid, *places[i]).ravel() / (1 + np.sum((a - b) ** 2) / limit**2) ** 2
+        gram += np.outer(phi, reference.node_weights(grid, *places[i]).ravel()) * (b @ b)
+        right += phi * (b @ (a - b))
+        squares += (phi * (b @ (a - b))) ** 2
+    penalty = np.zeros((48, 48))
+    for i, j in np.ndindex(48, 48):
+        if abs(i // 8 - j // 8) + abs(i % 8 - j % 8) == 1:
+            penalty[[i, i], [i, j]] += 3e-4, -3e-4
+    penalty = (penalty + 1e-4 * np.eye(48)) * n * c / 3
+    change = np.abs(right) / (gram.sum(axis=1) + penalty.diagonal())
+    strength = np.minimum(change / 0.01, np.sqrt(right**2 / np.maximum(squares, 1e-30)) / 4).max()
+    if abs(strength - 1) > 1e-3:
+        assert (found is None) == (strength < 1)
+    if found is not None:
+        np.testing.assert_allclose(found.ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+def test_drift_follows_clouds_and_neither_objects_nor_noise(channels):
+    background = 0.8 * picture(channels)
+    h, w = background.shape[:2]
+    illumination, nothing = Illumination(background.shape, THRESHOLD), np.zeros((h, w), np.uint8)
+    given = background, nothing, 0.06, 1.0
+    assert illumination.drift(noisy(background), *given) is None
+    there = box(h, w, 0.3, 0.3, 0.7, 0.7)
+    stranger = background.copy()
+    stranger[there] = picture(channels, 50)[there]
+    cloud = 1 - 0.04 * (1 + np.sin(np.linspace(0, 3, w)))[:, np.newaxis]
+    frame = noisy(cloud * stranger)
+    for mask in (nothing, np.where(there, np.uint8(255), nothing)):
+        factors = illumination.drift(frame, background, mask, *given[2:])
+        error = np.abs(factors - cloud)
+        assert error[~there].mean() < 0.012  # of up to 0.08
+        assert np.abs(1 - cloud).mean() > 0.05
+    frame, covered = noisy(0.9 * background), np.full((h, w), 255, np.uint8)
+    assert illumination.drift(frame, background, nothing, *given[2:]) is not None
+    assert illumination.drift(frame, background, covered, *given[2:]) is None
+
+
+def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():
+    background = 0.8 * picture(1)
+    background[:6] = 1.0  # the sky, much brighter than full scale
+    frame = noisy(0.93 * background)
+    frame[:3], frame[3:6] = 1.0, 0.97
+    factors = Illumination(background.shape, THRESHOLD).drift(
+        frame, background, np.zeros(background.shape[:2], np.uint8), 0.06, 1.0
+    )
+    lit = factors * background
+    np.testing.assert_allclose(lit[:6], frame[:6], atol=1e-6)
+    assert np.abs(lit - frame)[10:].mean() < 0.02

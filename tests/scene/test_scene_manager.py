@@ -211,6 +211,21 @@ def test_the_shadow_of_a_cloud_does_not_stay(light, depth, width, frames):
     assert share(mask) < 0.01
 
 
+@pytest.mark.parametrize("light", [True, False])
+def test_clouds_that_drift_over_the_scene_are_no_foreground(light):
+    camera = Camera(picture())
+    subtractor, shares = started(camera, light=light), []
+    for i in range(60):
+        sky = 0.75 + 0.25 * np.cos(2 * np.pi * (np.arange(W) + i) / W)[:, np.newaxis]  # moves by 1.5 % of its gain
+        image, where = with_object(camera.background)
+        mask = subtractor.apply(camera.frame(sky * (image if i >= 40 else camera.background)))
+        if light and i >= 40:
+            assert share(mask, where) > 0.8
+        mask[where] = 0
+        shares.append(share(mask))
+    assert (np.mean(shares[20:]) < 0.01) == light
+
+
 def test_ghosts_are_released_within_two_seconds():
     last = []
     for seed in range(4):

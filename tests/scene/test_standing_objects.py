@@ -264,3 +264,23 @@ def test_edges_along_are_the_steps(channels):
     expected = [0, 0.2 * np.sqrt(channels)]
     assert edges_along((flat, stepped), region) == pytest.approx(expected, rel=1e-4, abs=1e-6)
     assert edges_along((flat, stepped), np.ones((H, W), np.uint8)) == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_standing_objects_keep_their_age_while_the_light_flickers(dtype):
+    full = 255 if dtype == "uint8" else 1
+    objects = {}
+    for follows in (True, False):
+        objects = StandingObjects(FrameFormat((H, W, 1), dtype, full), SubtractorParameters(fps=FPS, threads=1))
+        frame, background = (full * image for image in with_object(BOX, 0.6))
+        mask, before = mask_of(BOX), background.astype(dtype)
+        for i in range(12):
+            gain = 1 + 0.15 * (-1) ** i
+            lit, after = (np.minimum(gain * image, full).astype(dtype) for image in (frame, background))
+            if follows:
+                objects.follow_light(before, after)
+            see(objects, lit, after, mask)
+            before = after
+        ages = objects.age[BOX]
+        assert (ages.min() == 12) if follows else (ages.max() < 3)
+        assert not objects.age[mask == 0].any()

@@ -144,6 +144,19 @@ def test_gather_reads_the_deferred_basis(m, k, block, period, seed, data):
     np.testing.assert_allclose(subset.stack[:k], U[index].T, atol=2e-5)
 
 
+@blocked
+def test_scaled_basis_equals_its_twin(m, k, block, period, seed, data):
+    basis, V, e = pending(m, k, block, period, seed)
+    basis.deferred.set_N(np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0])
+    factors = np.random.default_rng(seed).uniform(0.5, 2, m).astype(F)
+    U = factors[:, np.newaxis] * dense.deferred_basis(V, e, basis.deferred.G, basis.deferred.N, block)
+    gram = basis.scale(factors)
+    np.testing.assert_allclose(gram, U.T @ U, atol=1e-4 * max(np.trace(U.T @ U), 1))
+    y = data.draw(st.integers(1, 5)) * np.eye(k)[-1]
+    np.testing.assert_allclose(basis.low_rank(y), U @ y, atol=1e-4)
+    assert basis.is_settled
+
+
 @given(m=st.integers(8, 60), k=st.integers(1, 5), period=st.integers(1, 3), block=st.integers(1, 9),
        steps=st.integers(1, 12), seed=st.integers(0, 999))  # fmt: skip
 def test_deferred_steps_equal_dense_steps(m, k, period, block, steps, seed):

@@ -94,6 +94,21 @@ def test_a_basis_that_was_moved_shows_the_same_in_other_places(rank):
     np.testing.assert_allclose(span.T @ (span @ at_other[places]), at_other[places], atol=1e-4)
 
 
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_a_scaled_subspace_shows_all_its_vectors_in_other_light(rank):
+    tracker, x, rng = trained(rank)
+    subspace, factors = tracker.subspace_, rng.uniform(0.5, 1.5, M).astype(F)
+    subspace.update(subspace.separate(x), 0.05)
+    low_rank, other = tracker.low_rank_, tracker.components_.T @ rng.standard_normal(rank)
+    subspace.scale(factors)
+    assert orthonormal(tracker)
+    np.testing.assert_allclose(tracker.low_rank_, factors * low_rank, atol=1e-5)
+    span = tracker.components_
+    np.testing.assert_allclose(span.T @ (span @ (factors * other)), factors * other, atol=1e-4)
+    subspace.separate(factors * low_rank)
+    np.testing.assert_allclose(tracker.low_rank_, factors * low_rank, atol=5e-3)
+
+
 def test_only_the_chosen_entries_change():
     tracker, x, rng = trained()
     tracker.subspace_.separate(x)
