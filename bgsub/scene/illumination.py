@@ -44,10 +44,8 @@ _DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
-_SLOW = 0.02  # share of candidates above which light may be changing slowly
 _SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
 _MAX_BACKOFF = 16  # frames between failed fits
-_PATIENCE = 9  # waits of that length until a fit without a sudden change
 _WORK = 100_000  # pixels per band, see `bands_for`
 _USUAL_RATE = 0.1  # rate of the running share of candidates
 _DRIFT_SITES = 1500  # at most, for the drift
@@ -303,12 +301,10 @@ class LightChangeTrigger:
 
     def fires(self, share: float, eager: bool = False) -> bool:
         """Return whether the share of candidates of a new frame may be a change of light; `eager` ends the wait."""
-        # sudden changes are tried at once, others, as of a cloud, at long intervals
         self.since += 1
         if not eager and self.since < self.wait and share <= self.failed + _SURGE:
             return False
-        patient = self.since >= _PATIENCE * max(self.wait, 1)
-        return self.is_sudden(share) or (patient and share > _SLOW)
+        return self.is_sudden(share)
 
     def is_sudden(self, share: float) -> bool:
         """Return whether a share of candidates is much larger than usual."""
