@@ -201,7 +201,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     start_frames: int = _parameter(50, "frames of the batch start, fewer if they last longer than 20 s", 1, 1000)
     fps: float = _parameter(25.0, "frames per second of the stream, for parameters in seconds", 0, 10000, is_open=True)
     stabilise: bool = _parameter(True, "compensate small movements of the camera")
-    light: bool = _parameter(True, "compensate sudden light changes", live=True)
+    light: bool = _parameter(True, "compensate changes of the light", live=True)
     scene_changes: bool = _parameter(True, "detect a covered lens and a cut to another scene", live=True)
     ghosts: bool = _parameter(True, "remove false foreground where an object has left", live=True)
     absorb_after: float = _parameter(
