@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.illumination import Illumination, Light
+from bgsub.scene.illumination import Illumination
 from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts, passes_cross_validation
@@ -26,7 +25,7 @@ _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
 _EVERYTHING, _NONE = np.empty(0, np.float32), np.empty(0, bool)
 _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
-_CHANGE_WORK = 2_000_000  # the same of one change of the light, some 10 ms
+_CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -191,11 +190,12 @@ class StartFit:
     ) -> None:
         """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
-        self.colours, done, self._pending = start.colours.background.copy(), 0, len(start.buffer.outdated)
+        self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
+        self._pending, self._lights = len(outdated), len(np.unique(start.buffer.lights[outdated]))
         if state:
             self._limit = array_of(state, "limit", limit.shape, "float32")
             self.colours = array_of(state, "colours", self.colours.shape, "float32")
-            done, self._pending = (int(number) for number in numbers_of(state, "numbers", 2))
+            done, self._pending, self._lights = (int(number) for number in numbers_of(state, "numbers", 3))
         self._done = 0
         self._parts = self._fit()
         while self._done < done:
@@ -203,7 +203,7 @@ class StartFit:
 
     def state(self) -> State:
         """Return what the fit depends on, besides the frames, copied."""
-        numbers = np.array([float(self._done), float(self._pending)])
+        numbers = np.array([float(self._done), float(self._pending), float(self._lights)])
         return {"limit": self._limit.copy(), "colours": self.colours.copy(), "numbers": numbers}
 
     def advance(self) -> bool:
@@ -222,17 +222,18 @@ class StartFit:
         buffer, scale = self._buffer, self.tracked.unit
         newest, lights = self._illumination.values(self.colours, scale), len(buffer.references)
         outdated = list(buffer.outdated)
-
-        @cache
-        def change(light: int) -> Light:
-            return self._illumination.between(buffer.references[light], newest)
-
+        waiting, changes = sorted(set(buffer.lights[outdated].tolist())), {}
+        for _ in range(self._lights):
+            if waiting:  # else this was done before the state was saved
+                light = waiting.pop()
+                changes[light] = self._illumination.between(buffer.references[light], newest)
+            yield _CHANGE_WORK
         for _ in range(self._pending):
-            if outdated:  # else this was done before the state was saved
+            if outdated:
                 i = outdated.pop(0)
-                buffer.frames[i] = self._illumination.relit(buffer.frames[i], change(int(buffer.lights[i])), scale)
+                buffer.frames[i] = self._illumination.relit(buffer.frames[i], changes[buffer.lights[i]], scale)
                 buffer.lights[i] = lights
-            yield self.colours.size + _CHANGE_WORK
+            yield self.colours.size
         yield 2 * self.colours.size  # limit and colours
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK

@@ -1,4 +1,4 @@
-"""Sudden changes of the light: a gain field and a tone curve on the background, and a memory of backgrounds.
+"""Changes of the light: a gain field and a tone curve on the background, and a memory of backgrounds.
 
 A frame under new light is ``x ~ (1 + Phi c) * l + t(l)`` per channel: bilinear hat functions Phi on a coarse grid, and
 a piecewise linear tone curve t. Reweighted least squares fits both on some thousand pixels, with mu from large to
@@ -142,6 +142,7 @@ class _Drift:
         self._penalty = differences * (_DRIFT_SMOOTH / _SMOOTH) + _RIDGE * np.eye(size)
         self._penalty *= len(sites) * shape[2] / 3
 
+    @one_blas_thread()
     def gains(
         self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, full: float
     ) -> np.ndarray | None:
@@ -228,6 +229,7 @@ class Illumination:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
         return self._last.explained(x, base, scale)
 
+    @one_blas_thread()
     def drift(
         self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, scale: float
     ) -> np.ndarray | None:
@@ -244,7 +246,7 @@ class Illumination:
         factors = cv2.merge([down @ gains @ along.T] * channels).reshape(self._shape)
         if picture.max() > most:
             bright = picture > most
-            factors[bright] = np.maximum(factors[bright], pixels[bright] / picture[bright])
+            factors[bright] = np.maximum(factors[bright], np.minimum(pixels[bright] / picture[bright], 1))
         return factors
 
     def state(self) -> State:
@@ -304,10 +306,6 @@ class LightChangeTrigger:
         self.since += 1
         if not eager and self.since < self.wait and share <= self.failed + _SURGE:
             return False
-        return self.is_sudden(share)
-
-    def is_sudden(self, share: float) -> bool:
-        """Return whether a share of candidates is much larger than usual."""
         return share > self.usual + _SUDDEN
 
     def fitted(self, explained: bool, share: float) -> None:

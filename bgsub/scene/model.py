@@ -40,7 +40,7 @@ _DARK_THINGS = 0.02  # the same without it
 _THICKEST = 1.5  # largest brightness of the veil, relative to the contrast that it leaves
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
-_LOOKS = 4  # frames between two looks at a drift of the light, while the background stays
+_LOOKS = 4  # frames between two looks at a drift of the light, while neither it nor the background changes
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
@@ -219,22 +219,26 @@ class SceneModel:
         if start is not None and not frames:
             start.add(pixels, known, self.segmenter.noise.sigma)
         compared = self._compare(known)
-        if looks and self._parameters.light and not frozen and self._follow_drift(pixels, known):
+        may_change = self._parameters.light and not frozen
+        if start is not None and looks and may_change and self._follow_drift(pixels, known):
             compared = self._compare(known)
-        share, light, sudden = self._share(compared, known), False, False
-        tried = self._light_trigger.fires(share, self.objects.settling > 0) and self._parameters.light and not frozen
+        share, light = self._share(compared, known), False
+        tried = self._light_trigger.fires(share, self.objects.settling > 0) and may_change
         if tried:
-            sudden, light = self._light_trigger.is_sudden(share), self._change_light(pixels, known)
+            light = self._change_light(pixels, known)
             self._light_trigger.fitted(light, share)
             if light:
                 compared = self._compare(known)
                 share = self._share(compared, known)
+        if start is None and (looks or tried) and may_change and self._follow_drift(pixels, known):
+            compared = self._compare(known)
+            share = self._share(compared, known)
         if not frozen:
             self._light_trigger.learn(share)
             if start is not None and frames and not start.buffer.is_full:  # colours are counted under the newest light
                 start.add(pixels, known, self.segmenter.noise.sigma)
                 compared = self._compare(known)
-        return tried, compared, light and sudden
+        return tried, compared, light
 
     def _share(self, compared: Comparison, known: np.ndarray | None) -> float:
         """Return the share of candidates that are not known to be foreground."""
@@ -336,7 +340,7 @@ class SceneModel:
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         if self.tracked is not None and compared.update is not None:
             self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
-        if engine.has_changed and engine.before is not None:
+        if self.start is not None and engine.before is not None:
             self.objects.follow_light(engine.before, engine.picture)
         found = mask, self.segmenter.filled, engine.strong
         due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)

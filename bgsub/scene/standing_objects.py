@@ -139,9 +139,9 @@ class StandingObjects:
         """Change the colours of standing pixels as those of the background, (h, w, c), have changed."""
         where = np.flatnonzero(self.age) if self._oldest else np.empty(0, np.int64)
         if where.size:
-            level = self._full / 255
+            level, most = self._full / 16, np.maximum(self.anchor[where], self._full)  # rounding in the dark is no gain
             old, new = (picture.reshape(self.anchor.shape)[where].clip(0) + level for picture in (before, after))
-            self.anchor[where] = np.minimum(self.anchor[where] * (new / old) + self._half, self._full)
+            self.anchor[where] = np.minimum(self.anchor[where] * (new / old) + self._half, most)
 
     def around(self, mask: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return a mask, (h, w) uint8, extended to what is near its objects; in `out` if given."""

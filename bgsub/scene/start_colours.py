@@ -90,7 +90,8 @@ class StartBuffer:
 
     def begin_light(self, reference: np.ndarray) -> None:
         """Note that the next frame has a new light; `reference`: sites of the background under the last one."""
-        self.references.append(reference)
+        if self.count and self.lights[self.count - 1] == len(self.references):  # else no frame had the last light
+            self.references.append(reference)
 
 
 class CleanedFrames:
@@ -159,8 +160,9 @@ class StartColours:
 
     def scale(self, factors: np.ndarray) -> None:
         """Multiply all colours by `factors`, (h, w, c) float32."""
+        most = np.maximum(self.colours, self._full)
         self.colours *= factors.reshape(self.colours.shape[1:])
-        np.minimum(self.colours, self._full, out=self.colours)
+        np.minimum(self.colours, most, out=self.colours)
 
     def put(self, pixels: np.ndarray, where: np.ndarray) -> None:
         """Make the colours of a frame, (h, w, c), the background at some pixels, (h, w) bool."""

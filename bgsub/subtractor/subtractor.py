@@ -92,7 +92,7 @@ class BackgroundSubtractor(OpenCVNames):
         Compensate small translations and rotations of the camera, up to a fifth of the frame's shorter side; masks are
         in the coordinates of the frame.
     light : bool, default True
-        Explain sudden changes of the light by a gain field and a tone curve of the background.
+        Explain changes of the light by a gain field and, if sudden, a tone curve of the background.
     scene_changes : bool, default True
         Detect a covered lens, and a cut to another scene and back, see `FrameEvent`.
     ghosts : bool, default True

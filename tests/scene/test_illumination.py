@@ -319,3 +319,14 @@ def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():
     lit = factors * background
     np.testing.assert_allclose(lit[:6], frame[:6], atol=1e-6)
     assert np.abs(lit - frame)[10:].mean() < 0.02
+
+
+def test_drift_beyond_full_scale_takes_over_no_object():
+    background = 0.8 * picture(1)
+    background[:12] = 1.1
+    frame = noisy(0.93 * background)
+    frame[:12] = 1.1
+    frame[2:8, 5:15] = 1.8
+    nothing = np.zeros(background.shape[:2], np.uint8)
+    factors = Illumination(background.shape, THRESHOLD).drift(frame, background, nothing, 0.06, 1.0)
+    np.testing.assert_allclose(factors[:12], 1, atol=1e-6)

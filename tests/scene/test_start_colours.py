@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bgsub.numerics.jit import constant
 from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.start_colours import CleanedFrames, StartColours
+from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
 
 F = np.float32
 H, W = 12, 16
@@ -107,3 +107,20 @@ def test_cleaned_frames_show_the_background_in_place_of_what_hides_it():
     index = rng.integers(0, frames.shape[1], 50)
     np.testing.assert_array_equal(cleaned[:, index], expected[:, index])
     np.testing.assert_array_equal(frames, before)
+
+
+def test_scaled_colours_stay_where_they_are_beyond_full_scale():
+    colours = StartColours(FrameFormat((1, 3, 1), "float32", 1.0), 1)
+    colours.add(np.array([0.5, 0.9, 1.5], np.float32), None, np.zeros((1, 3), np.float32))
+    colours.scale(np.full((1, 3, 1), 1.2, np.float32))
+    np.testing.assert_allclose(colours.background, [0.6, 1.0, 1.5], atol=1e-6)
+
+
+def test_a_light_that_no_frame_had_is_not_kept():
+    buffer = StartBuffer(4, 2, "uint8")
+    for lights in (1, 3, 1):
+        buffer.add(np.zeros(2, np.uint8))
+        for _ in range(lights):
+            buffer.begin_light(np.zeros((1, 1), np.float32))
+    assert len(buffer.references) == 3
+    assert buffer.lights[:3].tolist() == [0, 1, 2]
