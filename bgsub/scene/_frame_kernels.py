@@ -405,6 +405,7 @@ def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, 
 
     `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
     those with `mask` (h w,) 255 or a value above `most` have no say, those that differ by more than `limit` little.
+    `spread`, like `right`: variances of `right` if the sites are independent.
     """
     gram[:] = 0.0
     right[:] = 0.0
