@@ -401,16 +401,16 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
 
 @kernel
 def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, spread):  # type: ignore[no-untyped-def]
-    """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at some nodes that give `x`.
+    """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at nodes that give `x`; return a weight.
 
     `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
     those with `mask` (h w,) 255 or a value above `most` have no say, those that differ by more than `limit` little.
-    `spread`, like `right`: variances of `right` if the sites are independent.
+    `spread`, like `right`: variances of `right` if the sites are independent. The result is the mean weight of a site.
     """
     gram[:] = 0.0
     right[:] = 0.0
     spread[:] = 0.0
-    channels = len(lanes)
+    channels, count, total = len(lanes), 0, 0.0
     for s in range(sites.size):
         first = sites[s] * channels
         squares, energy, product, highest = _ZERO, _ZERO, _ZERO, _ZERO
@@ -424,9 +424,11 @@ def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, 
         if mask[sites[s]] == 255 or highest > most:
             continue
         weight = 1 / (1 + squares / (limit * limit)) ** 2
+        count, total = count + 1, total + weight
         for i in range(4):
             own = weight * share[s, i]
             right[near[s, i]] += own * product
             spread[near[s, i]] += own * product * own * product
             for j in range(4):
                 gram[near[s, i], near[s, j]] += own * share[s, j] * energy
+    return total / max(count, 1)

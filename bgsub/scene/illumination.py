@@ -52,6 +52,7 @@ _DRIFT_SITES = 1500  # at most, for the drift
 _DRIFT_SMOOTH = 3e-4  # penalty on differences of neighbouring nodes of the drift, per site
 _DRIFTS = 0.01  # smallest change of the gain that is followed
 _SURE = 4.0  # and the smallest in standard deviations
+_SEEN = 0.1  # least mean weight of the sites: else the frame shows something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,11 @@ class _Drift:
         images = plain(pixels).reshape(-1), plain(picture).reshape(-1), self._lanes
         sites = self._sites, plain(mask).reshape(-1), self._near, self._share
         sums = self._gram, self._right, self._spread
-        _frame_kernels.drift_sums(*images, *sites, np.float32(limit * full), np.float32(_SATURATED * full), *sums)
+        seen = _frame_kernels.drift_sums(
+            *images, *sites, np.float32(limit * full), np.float32(_SATURATED * full), *sums
+        )
+        if seen < _SEEN:
+            return None
         penalty = self._penalty * full**2
         change = np.abs(self._right) / (self._gram.sum(axis=1) + penalty.diagonal())
         if not ((change > _DRIFTS) & (self._right**2 > _SURE**2 * self._spread)).any():

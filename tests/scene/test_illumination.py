@@ -260,16 +260,18 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
     (h, w), grid = SHAPE, (6, 8)
     index = rng.choice(h * w, n, replace=False)
     base = (full * rng.uniform(0, 1, (h, w, c))).astype(dtype)
-    x = (base * rng.uniform(0.9, 1.0, (h, w, 1))).astype(dtype)
+    x = (base * rng.uniform(rng.uniform(0.3, 1), 1.0, (h, w, 1))).astype(dtype)
     mask = rng.choice([0, 127, 255], (h, w)).astype(np.uint8)
     drift = _Drift((h, w, c), index)
     found = drift.gains(x, base, mask, limit, full)
     gram, right, squares, places = np.zeros((48, 48)), np.zeros(48), np.zeros(48), reference.places_of(h, w, grid)
+    weights = []
     for i in index:
         a, b = (image.reshape(-1, c)[i].astype(float) / full for image in (x, base))
         if mask.ravel()[i] == 255 or max(a.max(), b.max()) > 0.98:
             continue
-        phi = reference.node_weights(grid, *places[i]).ravel() / (1 + np.sum((a - b) ** 2) / limit**2) ** 2
+        weights.append((1 + np.sum((a - b) ** 2) / limit**2) ** -2)
+        phi = weights[-1] * reference.node_weights(grid, *places[i]).ravel()
         gram += np.outer(phi, reference.node_weights(grid, *places[i]).ravel()) * (b @ b)
         right += phi * (b @ (a - b))
         squares += (phi * (b @ (a - b))) ** 2
@@ -280,8 +282,9 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
     penalty = (penalty + 1e-4 * np.eye(48)) * n * c / 3
     change = np.abs(right) / (gram.sum(axis=1) + penalty.diagonal())
     strength = np.minimum(change / 0.01, np.sqrt(right**2 / np.maximum(squares, 1e-30)) / 4).max()
-    if abs(strength - 1) > 1e-3:
-        assert (found is None) == (strength < 1)
+    seen = np.mean(weights or 0)
+    if abs(strength - 1) > 1e-3 and abs(seen - 0.1) > 1e-4:
+        assert (found is None) == (strength < 1 or seen < 0.1)
     if found is not None:
         np.testing.assert_allclose(found.ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
 
@@ -303,6 +306,7 @@ def test_drift_follows_clouds_and_neither_objects_nor_noise(channels):
         error = np.abs(factors - cloud)
         assert error[~there].mean() < 0.012  # of up to 0.08
         assert np.abs(1 - cloud).mean() > 0.05
+    assert illumination.drift(1 - background, *given) is None
     frame, covered = noisy(0.9 * background), np.full((h, w), 255, np.uint8)
     assert illumination.drift(frame, background, nothing, *given[2:]) is not None
     assert illumination.drift(frame, background, covered, *given[2:]) is None
