@@ -143,7 +143,6 @@ class _Drift:
         self._penalty = differences * (_DRIFT_SMOOTH / _SMOOTH) + _RIDGE * np.eye(size)
         self._penalty *= len(sites) * shape[2] / 3
 
-    @one_blas_thread()
     def gains(
         self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, full: float
     ) -> np.ndarray | None:
@@ -160,7 +159,8 @@ class _Drift:
         change = np.abs(self._right) / (self._gram.sum(axis=1) + penalty.diagonal())
         if not ((change > _DRIFTS) & (self._right**2 > _SURE**2 * self._spread)).any():
             return None
-        gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
+        with one_blas_thread():  # rare, and it takes as long as the sums
+            gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
         return gains.astype(np.float32)
 
 
@@ -234,7 +234,6 @@ class Illumination:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
         return self._last.explained(x, base, scale)
 
-    @one_blas_thread()
     def drift(
         self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, scale: float
     ) -> np.ndarray | None:
@@ -248,7 +247,9 @@ class Illumination:
             return None
         (h, w, channels), most = self._shape, _SATURATED / scale
         down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(gains.shape, (h, w), strict=True))
-        factors = cv2.merge([down @ gains @ along.T] * channels).reshape(self._shape)
+        with one_blas_thread():
+            field = down @ gains @ along.T
+        factors = cv2.merge([field] * channels).reshape(self._shape)
         if picture.max() > most:
             bright = picture > most
             factors[bright] = np.maximum(factors[bright], np.minimum(pixels[bright] / picture[bright], 1))
