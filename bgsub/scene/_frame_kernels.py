@@ -404,7 +404,7 @@ def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, 
     """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at nodes that give `x`; return a weight.
 
     `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
-    those with `mask` (h w,) 255 or a value above `most` have no say, those that differ by more than `limit` little.
+    those with `mask` (h w,) 255 or a value above `most` have no weight, those that differ by more than `limit` little.
     `spread`, like `right`: variances of `right` if the sites are independent. The result is the mean weight of a site.
     """
     gram[:] = 0.0

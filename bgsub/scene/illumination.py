@@ -239,7 +239,7 @@ class Illumination:
     ) -> np.ndarray | None:
         """Return factors, (h, w, c) float32, of a `picture` that make it follow the `pixels`, both (h, w, c).
 
-        None without a change of the light. Foreground of `mask`, (h, w) uint8, has no say, residuals of
+        None without a change of the light. Foreground of `mask`, (h, w) uint8, has no weight, residuals of
         ``scale * pixels`` above `limit` little. What is saturated in the picture falls to the pixels at most.
         """
         gains = self._drift.gains(pixels, picture, mask, limit, 1 / scale)
