@@ -45,6 +45,7 @@ _FITS = 0.08  # largest cost of an aligned picture; far away, one step is short 
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _FAINTEST = 0.25  # smallest gain
+_ALIKE = 0.65  # smallest gain of steps that end elsewhere than the correlation: unlike pictures have lower ones
 _FEWEST = 24  # smallest number of points
 _AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
 
@@ -270,7 +271,7 @@ class Registration:
             return None
         first = _AT_REST.copy()
         cost, step = self._fine.step(image, scale, _SOFTEST, first, few=True)
-        if cost < _FITS and step < _STILL:
+        if self._rests >= _SURE and cost < _FITS and step < _STILL:
             return None
         if self._wait and cost < self._usual:
             self._wait -= 1
@@ -294,17 +295,22 @@ class Registration:
             self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
         found[:2] *= self._factor
         cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
-        dx, dy, width = (self._factor * length for length in shift)  # among objects the steps go astray
-        is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width and found[3] > _FAINTEST
-        agree = cost < _FITS or is_near
-        if width and stands_out:
-            return self._movement(found if agree else np.array([dx, dy, 0.0]))
-        return self._checked(image, scale, found, cost) if agree or not width else None
+        dx, dy, width = (self._factor * length for length in shift)
+        still, away = (self._cost(image, scale, (*there, 0.0, *found[3:])) for there in ((0.0, 0.0), (dx, dy)))
+        is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
+        if min(cost, away) <= _GAIN * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
+            return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
+        if width and stands_out:  # among objects the steps go astray
+            return self._movement(found if is_near else np.array([dx, dy, 0.0]))
+        return None
+
+    def _cost(self, image: np.ndarray, scale: float, movement: tuple[float, ...]) -> float:
+        """Return the cost of a movement and a light."""
+        return self._fine.step(image, scale, _SOFTEST / 3, np.array(movement))[0]
 
     def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float) -> Movement | None:
         """Return a small movement, (5,), None if its cost is not lower than that of rest in the same light."""
-        at_rest = np.concatenate([np.zeros(3), found[3:]])
-        still, _ = self._fine.step(image, scale, _SOFTEST / 3, at_rest)
+        still = self._cost(image, scale, (0.0, 0.0, 0.0, *found[3:]))
         return None if found[3] < _FAINTEST or cost > _GAIN * still else self._movement(found)
 
     def _movement(self, found: np.ndarray) -> Movement | None:

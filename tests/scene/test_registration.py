@@ -1,11 +1,14 @@
 """Camera movement: kernels against their twins, and planted movements."""
 
+import math
+
 import numpy as np
 import pytest
 import reference_scene as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bgsub import synthetic
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
@@ -155,6 +158,25 @@ def test_movements_are_found_with_light_and_occlusion(channels, true, gain, offs
     moved = gain * TEXTURES[channels].seen(H, W, *true) + offset
     moved[16:59, 20:68] = OBJECTS[channels].seen(43, 48)  # 30 % of the picture
     assert farthest(registered(channels).estimate(noisy(moved)), true) < 0.2
+
+
+@pytest.mark.parametrize("degrees", [1.5, -2.5])
+def test_turns_are_found_in_a_scene(degrees):
+    frame = next(iter(synthetic.scene("street", length=1, walkers=4, empty_start=0)))[0]
+    registration = Registration()
+    registration.set_reference(frame, 1 / 255)
+    true = Movement(4.0, -3.0, math.radians(degrees))
+    moved = cv2.warpAffine(frame, true.matrix(frame.shape), frame.shape[1::-1], borderMode=cv2.BORDER_REPLICATE)
+    assert farthest(registration.estimate(moved, 1 / 255), true, *frame.shape[:2]) < 0.2
+
+
+def test_the_frames_after_a_movement_are_searched_even_if_one_step_is_short():
+    far, rest = TEXTURES[1].seen(H, W, 11.0, 6.0, 0.0), TEXTURES[1].seen(H, W)
+    registration = Registration()
+    registration.set_reference(rest)
+    assert registration.estimate(far) is not None
+    registration.set_reference(0.5 + F(0.06) * rest)  # of low contrast
+    assert farthest(registration.estimate(0.5 + F(0.06) * far), (11.0, 6.0, 0.0)) < 0.2
 
 
 @pytest.mark.parametrize(("channels", "sigma"), [(1, 0.0), (3, 0.01), (1, 0.03)])
