@@ -93,7 +93,8 @@ def clouds(moment: Moment, depth: float) -> Moment:
     """Let shadows of clouds, which take up to a share `depth` of the light, drift over the picture."""
     height, width = moment.frame.shape[:2]
     coarse = np.random.default_rng(moment.seed).uniform(0, 1, (5, 24)).astype(np.float32)
-    sky = np.roll(cv2.resize(coarse, (5 * width, height), interpolation=cv2.INTER_CUBIC), moment.index, axis=1)
+    sky = cv2.resize(np.tile(coarse, 3), (15 * width, height), interpolation=cv2.INTER_CUBIC)[:, 5 * width : 10 * width]
+    sky = np.roll(sky, moment.index, axis=1)  # without an edge where it repeats
     gain = 1 - np.float32(depth) * np.clip(sky[:, :width], 0, 1)
     return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
 
@@ -119,9 +120,11 @@ def infrared(moment: Moment) -> Moment:
     return moment.with_levels(np.repeat(levels.astype(np.float32)[..., np.newaxis], 3, axis=2))
 
 
-def start_light(moment: Moment, times: tuple[int, ...], gains: tuple[float, ...]) -> Moment:
-    """Change the gain during the first frames: piecewise linear between `times`, in frames."""
-    return moment.with_levels(moment.levels * np.float32(np.interp(moment.index, times, gains)))
+def start_light(moment: Moment, times: tuple[int, ...], gains: Sequence[float | tuple[float, float, float]]) -> Moment:
+    """Change the gain, or those of blue, green and red, during the first frames: linear between `times`, in frames."""
+    each_channel = np.broadcast_to(np.array(gains, np.float32).T, (3, len(times)))
+    gain = np.array([np.interp(moment.index, times, channel) for channel in each_channel], np.float32)
+    return moment.with_levels(moment.levels * (gain.mean() if moment.frame.ndim == 2 else gain))
 
 
 def haze(moment: Moment, left: float) -> Moment:
@@ -427,6 +430,7 @@ CONDITIONS: dict[str, Transform] = {
     "clouds": each(clouds, 0.4),
     "cast": each(cast, (0.68, 0.6, 0.52)),
     "infrared": each(infrared),
+    "white-balance": each(start_light, (20, 45), ((1, 1, 1), (1.12, 1.0, 0.9))),
     "start-fade": each(start_light, (20, 50), (1.0, 0.6)),
     "shake1": each(shake, 1),
     "shake2": each(shake, 2),

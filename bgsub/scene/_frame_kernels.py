@@ -400,17 +400,19 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, spread):  # type: ignore[no-untyped-def]
+def drift_sums(x, l, sites, mask, near, share, limit, most, gram, right, spread, colours):  # type: ignore[no-untyped-def]
     """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at nodes that give `x`; return a weight.
 
     `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
     those with `mask` (h w,) 255 or a value above `most` have no weight, those that differ by more than `limit` little.
-    `spread`, like `right`: variances of `right` if the sites are independent. The result is the mean weight of a site.
+    `spread`, like `right`: variances of `right` if the sites are independent. `colours` (c, 3): energy, right side, and
+    its variance of one gain for each channel. The result is the mean weight of a site.
     """
     gram[:] = 0.0
     right[:] = 0.0
     spread[:] = 0.0
-    channels, count, total = len(lanes), 0, 0.0
+    colours[:] = 0.0
+    channels, count, total = len(colours), 0, 0.0
     for s in range(sites.size):
         first = sites[s] * channels
         squares, energy, product, highest = _ZERO, _ZERO, _ZERO, _ZERO
@@ -425,6 +427,12 @@ def drift_sums(x, l, lanes, sites, mask, near, share, limit, most, gram, right, 
             continue
         weight = 1 / (1 + squares / (limit * limit)) ** 2
         count, total = count + 1, total + weight
+        for c in range(channels):
+            base = np.float32(l[first + c])
+            own = weight * base * (np.float32(x[first + c]) - base)
+            colours[c, 0] += weight * base * base
+            colours[c, 1] += own
+            colours[c, 2] += own * own
         for i in range(4):
             own = weight * share[s, i]
             right[near[s, i]] += own * product

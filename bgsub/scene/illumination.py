@@ -131,37 +131,45 @@ class _LightFit:
 
 
 class _Drift:
-    """Slow changes of the gain field, the same in all channels, as of clouds: one least-squares step per frame."""
+    """Slow changes of a field of gains, as of clouds, and of the gains of the channels: one least-squares step."""
 
     def __init__(self, shape: tuple[int, int, int], sites: np.ndarray) -> None:
-        self._sites, self._lanes, size = sites, constant(shape[2]), _GRID[0] * _GRID[1]
+        self._sites, size = sites, _GRID[0] * _GRID[1]
         hats = _LightFit(shape, sites, _GRID, (), 0.0).nodes
         near = np.argsort(-hats, axis=1, kind="stable")[:, :4]
         self._near, self._share = np.ascontiguousarray(near), np.take_along_axis(hats, near, axis=1)
         self._gram, (self._right, self._spread) = np.empty((size, size)), np.empty((2, size))
+        self._colours = np.empty((shape[2], 3))
         differences = _smoothness(_GRID)[:size, :size] - _RIDGE * np.eye(size)
         self._penalty = differences * (_DRIFT_SMOOTH / _SMOOTH) + _RIDGE * np.eye(size)
         self._penalty *= len(sites) * shape[2] / 3
 
     def gains(
         self, pixels: np.ndarray, picture: np.ndarray, mask: np.ndarray, limit: float, full: float
-    ) -> np.ndarray | None:
-        """Return the gains at the nodes; None if none differs from 1 by more than its error."""
-        images = plain(pixels).reshape(-1), plain(picture).reshape(-1), self._lanes
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the gains at the nodes and of the channels; None if none differs from 1 by more than its error."""
+        images = plain(pixels).reshape(-1), plain(picture).reshape(-1)
         sites = self._sites, plain(mask).reshape(-1), self._near, self._share
-        sums = self._gram, self._right, self._spread
+        sums = self._gram, self._right, self._spread, self._colours
         seen = _frame_kernels.drift_sums(
             *images, *sites, np.float32(limit * full), np.float32(_SATURATED * full), *sums
         )
         if seen < _SEEN:
             return None
         penalty = self._penalty * full**2
-        change = np.abs(self._right) / (self._gram.sum(axis=1) + penalty.diagonal())
-        if not ((change > _DRIFTS) & (self._right**2 > _SURE**2 * self._spread)).any():
+        change = self._right / (self._gram.sum(axis=1) + penalty.diagonal())
+        energy, right, spread = self._colours.T
+        energy = energy + _RIDGE * len(self._sites) * full**2
+        right = right - energy * (right.sum() / energy.sum())  # beside the mean gain
+        colours = right / energy
+        if not any(
+            ((np.abs(gain) > _DRIFTS) & (side**2 > _SURE**2 * error)).any()
+            for gain, side, error in ((change, self._right, self._spread), (colours, right, spread))
+        ):
             return None
         with one_blas_thread():  # rare, and it takes as long as the sums
             gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
-        return gains.astype(np.float32)
+        return gains.astype(np.float32), 1 + colours
 
 
 class Illumination:
@@ -242,14 +250,15 @@ class Illumination:
         None without a change of the light. Foreground of `mask`, (h, w) uint8, has no weight, residuals of
         ``scale * pixels`` above `limit` little. What is saturated in the picture falls to the pixels at most.
         """
-        gains = self._drift.gains(pixels, picture, mask, limit, 1 / scale)
-        if gains is None:
+        found = self._drift.gains(pixels, picture, mask, limit, 1 / scale)
+        if found is None:
             return None
-        (h, w, channels), most = self._shape, _SATURATED / scale
+        gains, colours = found
+        (h, w, _), most = self._shape, _SATURATED / scale
         down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(gains.shape, (h, w), strict=True))
         with one_blas_thread():
             field = down @ gains @ along.T
-        factors = cv2.merge([field] * channels).reshape(self._shape)
+        factors = cv2.merge([field * np.float32(gain) for gain in colours]).reshape(self._shape)
         if picture.max() > most:
             bright = picture > most
             factors[bright] = np.maximum(factors[bright], np.minimum(pixels[bright] / picture[bright], 1))

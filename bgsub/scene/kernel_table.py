@@ -44,7 +44,7 @@ scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
 scene._frame_kernels.update_ages: i8, i8, lanes, P_2, u1_1, u1_1, f4, i8, i8, f4, P_2, u2_1, u1_1, u1_1
 scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
 scene._frame_kernels.contrast: P_1, i8_1, i8
-scene._frame_kernels.drift_sums: P_1, P_1, lanes, i8_1, u1_1, i8_2, f4_2, f4, f4, f8_2, f8_1, f8_1
+scene._frame_kernels.drift_sums: P_1, P_1, i8_1, u1_1, i8_2, f4_2, f4, f4, f8_2, f8_1, f8_1, f8_2
 """
 _TRACKING = """
 scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, u2_1, b1, CompareParams, f4_2, f8_2

@@ -260,12 +260,12 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
     (h, w), grid = SHAPE, (6, 8)
     index = rng.choice(h * w, n, replace=False)
     base = (full * rng.uniform(0, 1, (h, w, c))).astype(dtype)
-    x = (base * rng.uniform(rng.uniform(0.3, 1), 1.0, (h, w, 1))).astype(dtype)
+    x = (base * rng.uniform(rng.uniform(0.3, 1), 1.0, (h, w, 1)) * rng.uniform(0.8, 1, c)).astype(dtype)
     mask = rng.choice([0, 127, 255], (h, w)).astype(np.uint8)
     drift = _Drift((h, w, c), index)
     found = drift.gains(x, base, mask, limit, full)
     gram, right, squares, places = np.zeros((48, 48)), np.zeros(48), np.zeros(48), reference.places_of(h, w, grid)
-    weights = []
+    weights, energy, side, error = [], np.full(c, 1e-4 * n), np.zeros(c), np.zeros(c)
     for i in index:
         a, b = (image.reshape(-1, c)[i].astype(float) / full for image in (x, base))
         if mask.ravel()[i] == 255 or max(a.max(), b.max()) > 0.98:
@@ -275,18 +275,25 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
         gram += np.outer(phi, reference.node_weights(grid, *places[i]).ravel()) * (b @ b)
         right += phi * (b @ (a - b))
         squares += (phi * (b @ (a - b))) ** 2
+        own = weights[-1] * b * (a - b)
+        energy, side, error = energy + weights[-1] * b * b, side + own, error + own**2
     penalty = np.zeros((48, 48))
     for i, j in np.ndindex(48, 48):
         if abs(i // 8 - j // 8) + abs(i % 8 - j % 8) == 1:
             penalty[[i, i], [i, j]] += 3e-4, -3e-4
     penalty = (penalty + 1e-4 * np.eye(48)) * n * c / 3
     change = np.abs(right) / (gram.sum(axis=1) + penalty.diagonal())
-    strength = np.minimum(change / 0.01, np.sqrt(right**2 / np.maximum(squares, 1e-30)) / 4).max()
+    side -= energy * side.sum() / energy.sum()
+    strength = max(
+        np.minimum(gain / 0.01, np.abs(part) / np.sqrt(np.maximum(variance, 1e-30)) / 4).max()
+        for gain, part, variance in ((change, right, squares), (np.abs(side) / energy, side, error))
+    )
     seen = np.mean(weights or 0)
     if abs(strength - 1) > 1e-3 and abs(seen - 0.1) > 1e-4:
         assert (found is None) == (strength < 1 or seen < 0.1)
     if found is not None:
-        np.testing.assert_allclose(found.ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
+        np.testing.assert_allclose(found[0].ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
+        np.testing.assert_allclose(found[1], 1 + side / energy, atol=1e-4)
 
 
 @pytest.mark.parametrize("channels", COLOURS)
@@ -310,6 +317,14 @@ def test_drift_follows_clouds_and_neither_objects_nor_noise(channels):
     frame, covered = noisy(0.9 * background), np.full((h, w), 255, np.uint8)
     assert illumination.drift(frame, background, nothing, *given[2:]) is not None
     assert illumination.drift(frame, background, covered, *given[2:]) is None
+
+
+def test_drift_follows_the_white_balance_of_a_camera():
+    background, gains = 0.8 * picture(3), np.array([1.06, 1.0, 0.95])
+    nothing = np.zeros(background.shape[:2], np.uint8)
+    illumination = Illumination(background.shape, THRESHOLD)
+    factors = illumination.drift(noisy(gains * background), background, nothing, 0.06, 1.0)
+    np.testing.assert_allclose(factors.mean(axis=(0, 1)), gains, atol=0.01)
 
 
 def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():
