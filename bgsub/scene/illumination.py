@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
 from bgsub.scene import _frame_kernels
