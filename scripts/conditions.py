@@ -435,6 +435,8 @@ CONDITIONS: dict[str, Transform] = {
     "shake1": each(shake, 1),
     "shake2": each(shake, 2),
     "shake4": each(shake, 4),
+    "shake8": each(shake, 8),
+    "turns": each(shake, 5, 0.7),
     "rotation": each(shake, 2, 0.3),
     "bump": each(bump, 4, -3),
     "noise": each(noise, 10),

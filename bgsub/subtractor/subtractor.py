@@ -89,7 +89,7 @@ class BackgroundSubtractor(OpenCVNames):
     fps : float, default 25
         Frames per second of the stream; the unit of all parameters in seconds.
     stabilise : bool, default True
-        Compensate small translations and rotations of the camera, up to a fifth of the frame's shorter side; masks are
+        Compensate small translations and rotations of the camera, up to .3 of the frame's shorter side; masks are
         in the coordinates of the frame.
     light : bool, default True
         Explain changes of the light by a gain field and, if sudden, a tone curve of the background.
