@@ -50,6 +50,7 @@ _USUAL_RATE = 0.1  # rate of the running share of candidates
 _DRIFT_SITES = 1500  # at most, for the drift
 _DRIFT_SMOOTH = 3e-4  # penalty on differences of neighbouring nodes of the drift, per site
 _DRIFTS = 0.01  # smallest change of the gain that is followed
+_FAINT = 0.05  # of the mean energy of the channels, added to each: rounding is much of a channel that is nearly 0
 _SURE = 4.0  # and the smallest in standard deviations
 _SEEN = 0.1  # least mean weight of the sites: else the frame shows something else
 
@@ -158,17 +159,16 @@ class _Drift:
         penalty = self._penalty * full**2
         change = self._right / (self._gram.sum(axis=1) + penalty.diagonal())
         energy, right, spread = self._colours.T
-        energy = energy + _RIDGE * len(self._sites) * full**2
-        right = right - energy * (right.sum() / energy.sum())  # beside the mean gain
-        colours = right / energy
+        energy = energy + _FAINT * energy.mean() + _RIDGE * len(self._sites) * full**2
+        own, mean = right / energy, right.sum() / energy.sum()
         if not any(
             ((np.abs(gain) > _DRIFTS) & (side**2 > _SURE**2 * error)).any()
-            for gain, side, error in ((change, self._right, self._spread), (colours, right, spread))
+            for gain, side, error in ((change, self._right, self._spread), (own - mean, right - mean * energy, spread))
         ):
             return None
         with one_blas_thread():  # rare, and it takes as long as the sums
             gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
-        return gains.astype(np.float32), 1 + colours
+        return gains.astype(np.float32), (1 + own) / (1 + mean)
 
 
 class Illumination:

@@ -187,7 +187,7 @@ class _Correlation:
         at_rest = likeness[reach[0], reach[1]]
         likeness[max(y - _PEAK, 0) : y + _PEAK + 1, max(x - _PEAK, 0) : x + _PEAK + 1] = 0
         stands_out = bool(best > _STANDS_OUT * likeness.max())
-        if at_rest >= _GAIN * best:
+        if best <= 0 or at_rest >= _GAIN * best:  # none is alike where all edges have turned round
             return 0.0, 0.0, 0.0, stands_out
         return x + dx - reach[1], y + dy - reach[0], math.sqrt(2 * best / (across + along)), stands_out
 
@@ -296,7 +296,7 @@ class Registration:
         found[:2] *= self._factor
         cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
         dx, dy, width = (self._factor * length for length in shift)
-        still, away = (self._cost(image, scale, (*there, 0.0, *found[3:])) for there in ((0.0, 0.0), (dx, dy)))
+        still, away = self._still(image, scale, found[3:]), self._cost(image, scale, (dx, dy, 0.0, *found[3:]))
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
         if min(cost, away) <= _GAIN * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
             return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
@@ -308,9 +308,15 @@ class Registration:
         """Return the cost of a movement and a light."""
         return self._fine.step(image, scale, _SOFTEST / 3, np.array(movement))[0]
 
+    def _still(self, image: np.ndarray, scale: float, light: np.ndarray) -> float:
+        """Return the cost of rest, in a light or in its own, whichever is smaller."""
+        own = _AT_REST.copy()
+        self._fine.step(image, scale, _SOFTEST, own)
+        return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))
+
     def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float) -> Movement | None:
-        """Return a small movement, (5,), None if its cost is not lower than that of rest in the same light."""
-        still = self._cost(image, scale, (0.0, 0.0, 0.0, *found[3:]))
+        """Return a small movement, (5,), None if its cost is not lower than that of rest."""
+        still = self._still(image, scale, found[3:])
         return None if found[3] < _FAINTEST or cost > _GAIN * still else self._movement(found)
 
     def _movement(self, found: np.ndarray) -> Movement | None:

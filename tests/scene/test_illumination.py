@@ -265,7 +265,7 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
     drift = _Drift((h, w, c), index)
     found = drift.gains(x, base, mask, limit, full)
     gram, right, squares, places = np.zeros((48, 48)), np.zeros(48), np.zeros(48), reference.places_of(h, w, grid)
-    weights, energy, side, error = [], np.full(c, 1e-4 * n), np.zeros(c), np.zeros(c)
+    weights, energy, side, error = [], np.zeros(c), np.zeros(c), np.zeros(c)
     for i in index:
         a, b = (image.reshape(-1, c)[i].astype(float) / full for image in (x, base))
         if mask.ravel()[i] == 255 or max(a.max(), b.max()) > 0.98:
@@ -283,17 +283,18 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
             penalty[[i, i], [i, j]] += 3e-4, -3e-4
     penalty = (penalty + 1e-4 * np.eye(48)) * n * c / 3
     change = np.abs(right) / (gram.sum(axis=1) + penalty.diagonal())
-    side -= energy * side.sum() / energy.sum()
+    energy = energy + 0.05 * energy.mean() + 1e-4 * n
+    own, mean = side / energy, side.sum() / energy.sum()
     strength = max(
         np.minimum(gain / 0.01, np.abs(part) / np.sqrt(np.maximum(variance, 1e-30)) / 4).max()
-        for gain, part, variance in ((change, right, squares), (np.abs(side) / energy, side, error))
+        for gain, part, variance in ((change, right, squares), (np.abs(own - mean), side - mean * energy, error))
     )
     seen = np.mean(weights or 0)
     if abs(strength - 1) > 1e-3 and abs(seen - 0.1) > 1e-4:
         assert (found is None) == (strength < 1 or seen < 0.1)
     if found is not None:
         np.testing.assert_allclose(found[0].ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
-        np.testing.assert_allclose(found[1], 1 + side / energy, atol=1e-4)
+        np.testing.assert_allclose(found[1], (1 + own) / (1 + mean), atol=1e-4)
 
 
 @pytest.mark.parametrize("channels", COLOURS)
@@ -325,6 +326,15 @@ def test_drift_follows_the_white_balance_of_a_camera():
     illumination = Illumination(background.shape, THRESHOLD)
     factors = illumination.drift(noisy(gains * background), background, nothing, 0.06, 1.0)
     np.testing.assert_allclose(factors.mean(axis=(0, 1)), gains, atol=0.01)
+
+
+def test_a_channel_that_is_nearly_black_does_not_drift():
+    background = picture(3) * np.array([0.004, 0.5, 0.8])
+    h, w, _ = background.shape
+    illumination = Illumination(background.shape, THRESHOLD)
+    frame = np.round(255 * noisy(background)).clip(0, 255).astype(np.uint8)
+    rounded = np.round(255 * background).astype(np.uint8)
+    assert illumination.drift(frame, rounded, np.zeros((h, w), np.uint8), 0.06, 1 / 255) is None
 
 
 def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():

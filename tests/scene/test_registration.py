@@ -102,6 +102,14 @@ def test_a_negative_is_no_movement():
     assert registration.estimate(still, 1 / 255) is None
 
 
+@pytest.mark.parametrize("h", [48, 240])
+def test_a_wall_that_is_lit_from_the_other_side_is_no_movement(h):
+    slope = np.broadcast_to(np.linspace(0.8, 0.2, 4 * h // 3), (h, 4 * h // 3))[..., np.newaxis]
+    registration = Registration()
+    registration.set_reference(noisy(slope, seed=1))
+    assert registration.estimate(noisy(slope[:, ::-1], seed=2)) is None
+
+
 def equations(rng, n, c, h=20, w=26):
     """Points from the centre of a picture and what the reference would be there."""
     y, x = rng.integers([1, 1], [h - 1, w - 1], (n, 2)).T
