@@ -193,13 +193,11 @@ class SceneModel:
         threshold, factor = self.segmenter.limits
         return bool(factor * math.sqrt(self._cube[2]) * noise > threshold)
 
-    def blank(self, frame: np.ndarray) -> FrameResult:
-        """Return an empty result for a covered lens; the model is unchanged."""
+    def blank(self, frame: np.ndarray, event: FrameEvent | None) -> FrameResult:
+        """Return an empty result for a frame that shows nothing usable; it is not learned."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
-        return FrameResult(
-            self.frames, pixels, self._output, self.engine, self.segmenter, self.phase, event=FrameEvent.COVERED
-        )
+        return FrameResult(self.frames, pixels, self._output, self.engine, self.segmenter, self.phase, event=event)
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform while the background is not: the lens is covered."""

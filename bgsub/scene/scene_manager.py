@@ -58,13 +58,15 @@ class SceneManager:
     def _separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         watch = self._parameters.scene_changes and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self.model.is_covered_by(frame):
-            return self.model.blank(frame)
+            return self.model.blank(frame, FrameEvent.COVERED)
         if self.model.start is not None and not frozen and self.model.is_noisy(frame):
             self.model = SceneModel(self._frames, self._parameters, smooth=True)
         before = self.model.mask
         result = self.model.separate(frame, known, frozen)
-        if not watch or result.training is None or not self._is_new(before, result.training.known):
+        if not watch or result.training is None:
             return result
+        if not self._is_new(before, result.training.known):
+            return self.model.blank(frame, None) if self._is_jolt else result
         if self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
             result = self.model.separate(frame, known, frozen)
