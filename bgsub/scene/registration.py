@@ -44,6 +44,7 @@ _SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on
 _FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
+_CLEAR = 0.5  # the same if the first step found none
 _FAINTEST = 0.25  # smallest gain
 _ALIKE = 0.65  # smallest gain of steps that end elsewhere than the correlation: unlike pictures have lower ones
 _FEWEST = 24  # smallest number of points
@@ -208,7 +209,7 @@ class Registration:
 
     def __init__(self) -> None:
         self._shape: tuple[int, int, int] | None = None
-        self._rests = self._wait = 0  # searches in a row without movement, and frames until the next one
+        self._rests, self._wait = 1, 0  # searches in a row without movement, and frames until the next one
         self._usual = 0.0
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
@@ -271,22 +272,25 @@ class Registration:
             return None
         first = _AT_REST.copy()
         cost, step = self._fine.step(image, scale, _SOFTEST, first, few=True)
-        if self._rests >= _SURE and cost < _FITS and step < _STILL:
+        is_quiet = cost < _FITS and step < _STILL
+        if is_quiet and self._rests:  # at low contrast it may have moved; that is only looked at after a movement
             return None
         if self._wait and cost < self._usual:
             self._wait -= 1
             return None
-        movement = self._searched(image, scale, first if cost < _FITS and step < _NEAR else None)
+        near = first if cost < _FITS and step < _NEAR else None
+        movement = self._searched(image, scale, near, _CLEAR if is_quiet else _GAIN)
         self._rests = 0 if movement else min(self._rests + 1, _MOST_RESTS)
         self._wait, self._usual = max(self._rests - _SURE, 0), _LIKEWISE * cost
         return movement
 
-    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None) -> Movement | None:
+    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None, least: float) -> Movement | None:
         """Search the movement, from `near`, (5,), on if the first step was short; None if there is none."""
+        # `least`: largest cost of a movement relative to rest
         if near is not None:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
             if cost < _FITS:  # one step from rest is unreliable at low contrast
-                return self._checked(image, scale, near, cost)
+                return self._checked(image, scale, near, cost, least)
         level = self._reduced(image)
         found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
         *shift, stands_out = self._correlation.find(level, farthest)
@@ -298,7 +302,7 @@ class Registration:
         dx, dy, width = (self._factor * length for length in shift)
         still, away = self._still(image, scale, found[3:]), self._cost(image, scale, (dx, dy, 0.0, *found[3:]))
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
-        if min(cost, away) <= _GAIN * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
+        if min(cost, away) <= least * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
             return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
         if width and stands_out:  # among objects the steps go astray
             return self._movement(found if is_near else np.array([dx, dy, 0.0]))
@@ -314,10 +318,12 @@ class Registration:
         self._fine.step(image, scale, _SOFTEST, own)
         return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))
 
-    def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float) -> Movement | None:
+    def _checked(
+        self, image: np.ndarray, scale: float, found: np.ndarray, cost: float, least: float
+    ) -> Movement | None:
         """Return a small movement, (5,), None if its cost is not lower than that of rest."""
         still = self._still(image, scale, found[3:])
-        return None if found[3] < _FAINTEST or cost > _GAIN * still else self._movement(found)
+        return None if found[3] < _FAINTEST or cost > least * still else self._movement(found)
 
     def _movement(self, found: np.ndarray) -> Movement | None:
         """Return a movement, (5,), None if it is too small or too large."""
