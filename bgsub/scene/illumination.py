@@ -159,16 +159,18 @@ class _Drift:
         penalty = self._penalty * full**2
         change = self._right / (self._gram.sum(axis=1) + penalty.diagonal())
         energy, right, spread = self._colours.T
-        energy = energy + _FAINT * energy.mean() + _RIDGE * len(self._sites) * full**2
-        own, mean = right / energy, right.sum() / energy.sum()
+        ridge = _RIDGE * len(self._sites) * full**2
+        mean = right.sum() / (energy.sum() + ridge)
+        right = right - mean * energy
+        own = right / (energy + _FAINT * energy.mean() + ridge)  # beside the mean
         if not any(
             ((np.abs(gain) > _DRIFTS) & (side**2 > _SURE**2 * error)).any()
-            for gain, side, error in ((change, self._right, self._spread), (own - mean, right - mean * energy, spread))
+            for gain, side, error in ((change, self._right, self._spread), (own, right, spread))
         ):
             return None
         with one_blas_thread():  # rare, and it takes as long as the sums
             gains: np.ndarray = 1 + np.linalg.solve(self._gram + penalty, self._right).reshape(_GRID)
-        return gains.astype(np.float32), (1 + own) / (1 + mean)
+        return gains.astype(np.float32), 1 + own / (1 + mean)
 
 
 class Illumination:

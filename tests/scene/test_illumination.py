@@ -283,18 +283,19 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
             penalty[[i, i], [i, j]] += 3e-4, -3e-4
     penalty = (penalty + 1e-4 * np.eye(48)) * n * c / 3
     change = np.abs(right) / (gram.sum(axis=1) + penalty.diagonal())
-    energy = energy + 0.05 * energy.mean() + 1e-4 * n
-    own, mean = side / energy, side.sum() / energy.sum()
+    mean = side.sum() / (energy.sum() + 1e-4 * n)
+    side = side - mean * energy
+    own = side / (energy + 0.05 * energy.mean() + 1e-4 * n)
     strength = max(
         np.minimum(gain / 0.01, np.abs(part) / np.sqrt(np.maximum(variance, 1e-30)) / 4).max()
-        for gain, part, variance in ((change, right, squares), (np.abs(own - mean), side - mean * energy, error))
+        for gain, part, variance in ((change, right, squares), (np.abs(own), side, error))
     )
     seen = np.mean(weights or 0)
     if abs(strength - 1) > 1e-3 and abs(seen - 0.1) > 1e-4:
         assert (found is None) == (strength < 1 or seen < 0.1)
     if found is not None:
         np.testing.assert_allclose(found[0].ravel(), 1 + np.linalg.solve(gram + penalty, right), atol=1e-4)
-        np.testing.assert_allclose(found[1], (1 + own) / (1 + mean), atol=1e-4)
+        np.testing.assert_allclose(found[1], 1 + own / (1 + mean), atol=1e-4)
 
 
 @pytest.mark.parametrize("channels", COLOURS)
