@@ -284,13 +284,13 @@ class Registration:
         self._wait, self._usual = max(self._rests - _SURE, 0), _LIKEWISE * cost
         return movement
 
-    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None, least: float) -> Movement | None:
+    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None, most: float) -> Movement | None:
         """Search the movement, from `near`, (5,), on if the first step was short; None if there is none."""
-        # `least`: largest cost of a movement relative to rest
+        # `most`: largest cost of a movement relative to rest
         if near is not None:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
             if cost < _FITS:  # one step from rest is unreliable at low contrast
-                return self._checked(image, scale, near, cost, least)
+                return self._checked(image, scale, near, cost, most)
         level = self._reduced(image)
         found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
         *shift, stands_out = self._correlation.find(level, farthest)
@@ -302,7 +302,7 @@ class Registration:
         dx, dy, width = (self._factor * length for length in shift)
         still, away = self._still(image, scale, found[3:]), self._cost(image, scale, (dx, dy, 0.0, *found[3:]))
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
-        if min(cost, away) <= least * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
+        if min(cost, away) <= most * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
             return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
         if width and stands_out:  # among objects the steps go astray
             return self._movement(found if is_near else np.array([dx, dy, 0.0]))
@@ -318,12 +318,10 @@ class Registration:
         self._fine.step(image, scale, _SOFTEST, own)
         return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))
 
-    def _checked(
-        self, image: np.ndarray, scale: float, found: np.ndarray, cost: float, least: float
-    ) -> Movement | None:
+    def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float, most: float) -> Movement | None:
         """Return a small movement, (5,), None if its cost is not lower than that of rest."""
         still = self._still(image, scale, found[3:])
-        return None if found[3] < _FAINTEST or cost > least * still else self._movement(found)
+        return None if found[3] < _FAINTEST or cost > most * still else self._movement(found)
 
     def _movement(self, found: np.ndarray) -> Movement | None:
         """Return a movement, (5,), None if it is too small or too large."""
