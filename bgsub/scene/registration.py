@@ -290,7 +290,8 @@ class Registration:
         if near is not None:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
             if cost < _FITS:  # one step from rest is unreliable at low contrast
-                return self._checked(image, scale, near, cost, most)
+                fits = near[3] >= _FAINTEST and cost <= most * self._still(image, scale, near[3:])
+                return self._movement(near) if fits else None
         level = self._reduced(image)
         found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
         *shift, stands_out = self._correlation.find(level, farthest)
@@ -317,11 +318,6 @@ class Registration:
         own = _AT_REST.copy()
         self._fine.step(image, scale, _SOFTEST, own)
         return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))
-
-    def _checked(self, image: np.ndarray, scale: float, found: np.ndarray, cost: float, most: float) -> Movement | None:
-        """Return a small movement, (5,), None if its cost is not lower than that of rest."""
-        still = self._still(image, scale, found[3:])
-        return None if found[3] < _FAINTEST or cost > most * still else self._movement(found)
 
     def _movement(self, found: np.ndarray) -> Movement | None:
         """Return a movement, (5,), None if it is too small or too large."""
