@@ -127,9 +127,9 @@ def start_light(moment: Moment, times: tuple[int, ...], gains: Sequence[float | 
     return moment.with_levels(moment.levels * (gain.mean() if moment.frame.ndim == 2 else gain))
 
 
-def haze(moment: Moment, left: float) -> Moment:
-    """Reduce the contrast to a share, with a veil of light grey."""
-    return moment.with_levels(moment.levels * np.float32(left) + np.float32(180 * (1 - left)))
+def haze(moment: Moment, left: float, veil: float = 180) -> Moment:
+    """Reduce the contrast to a share, with a veil of grey."""
+    return moment.with_levels(moment.levels * np.float32(left) + np.float32(veil * (1 - left)))
 
 
 def flicker(moment: Moment, swing: float) -> Moment:
@@ -420,6 +420,7 @@ CONDITIONS: dict[str, Transform] = {
     "gain": each(light, gain=1.3),
     "dim": each(light, gain=0.6),
     "haze": each(haze, 0.5),
+    "pale": each(haze, 0.4, veil=115),
     "offset": each(light, offset=40),
     "gamma": each(light, gamma=0.7),
     "ramp": each(ramp, 0.25),

@@ -14,6 +14,7 @@ a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Klei
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,7 @@ class _LightFit:
         threshold: float,
     ) -> None:
         h, w, self._channels = shape
-        self._index, self._grid, self._mus, self.threshold = index, grid, mus, threshold
+        self._index, self._grid, self._mus, self.threshold, self.exposure = index, grid, mus, threshold, 1.0
         rows, columns = np.divmod(index, w)
         down, along = _hats(grid[0], rows / max(h - 1, 1)), _hats(grid[1], columns / max(w - 1, 1))
         self.nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
@@ -88,7 +89,8 @@ class _LightFit:
     def fit(self, x: np.ndarray, lights: list[Light]) -> list[Light]:
         """Return lights refined to explain a frame, the best first; one that inverts brightness explains nothing."""
         values = self.values(x, lights[0].scale)
-        refined = (self.refined(values, self.values(light.base, light.scale), light, self._mus) for light in lights)
+        mus = [mu * self.exposure for mu in self._mus]
+        refined = (self.refined(values, self.values(light.base, light.scale), light, mus) for light in lights)
         return sorted(refined, key=lambda light: -light.explained)
 
     def values(self, picture: np.ndarray, scale: float) -> np.ndarray:
@@ -102,7 +104,7 @@ class _LightFit:
         return float(np.mean(squares < (self.threshold / scale) ** 2))
 
     @one_blas_thread()
-    def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: tuple[float, ...]) -> Light:
+    def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: Sequence[float]) -> Light:
         """Return a light refined to explain the values `x` by those of its base, both (n, c), at the sites."""
         x, base = x.T, base.T[:, :, np.newaxis]
         tone = _hats(_KNOTS, base[:, :, 0].clip(0, 1))
@@ -188,10 +190,10 @@ class Illumination:
         self._drift = _Drift(shape, sites[:_DRIFT_SITES])
         self._memory: list[np.ndarray] = []
 
-    def set_threshold(self, threshold: float) -> None:
-        """Change the residual of an explained site."""
+    def set_threshold(self, threshold: float, exposure: float = 1.0) -> None:
+        """Change the residual of an explained site; `exposure` multiplies it and the mu of the fits."""
         for look in (self._quick, self._close, self._last):
-            look.threshold = threshold
+            look.threshold, look.exposure = threshold * exposure, exposure
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""

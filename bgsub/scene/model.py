@@ -35,8 +35,7 @@ _RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
 _USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the threshold is as given
 _CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
 _LEAST_EXPOSURE = 0.25  # factor of the threshold
-_VEILED = 0.3  # brightness of the darkest things from which there is a veil
-_DARK_THINGS = 0.02  # the same without it
+_VEILED = (0.1, 0.3), (0.1, 0.02)  # brightness of the darkest things, and what of it is no veil: few lack black
 _THICKEST = 1.5  # largest brightness of the veil, relative to the contrast that it leaves
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
@@ -97,7 +96,6 @@ class SceneModel:
         self._parameters = parameters
         self.segmenter.tune(parameters.part(SegmenterParameters))
         self.engine.set_limits(*self.segmenter.limits)
-        self.illumination.set_threshold(parameters.threshold * self.frames.joint)
         self.objects.tune(parameters)
         if self.tracked is not None:
             self.tracked.set_forgetting(parameters.forgetting)
@@ -172,12 +170,18 @@ class SceneModel:
         dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
         self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
-        black = min(self._darkest - _DARK_THINGS, thickest) if self._darkest > _VEILED else 0.0
-        contrast = max(bright - black, 0.0)
-        exposure = max((contrast / _USUAL_CONTRAST) ** _CURVE, _LEAST_EXPOSURE)
+        black = max(min(self._darkest - float(np.interp(self._darkest, *_VEILED)), thickest), 0.0)
+        exposure = exposure_of(bright - black)
         full = exposure / self._scale
         is_coloured = all(has_colour(some, full) for some in (sites, newest))  # not if a camera turns grey
         self._set_scene(SceneLook(exposure, is_coloured, black))
+
+    def _explain(self, x: np.ndarray, bases: list[np.ndarray], leaves: float, of_all: bool = False) -> Light | None:
+        """Explain a frame, (m,) in [0, 1], by light, to the accuracy of the picture with more contrast."""
+        scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
+        exposure = max(scene.exposure, exposure_of(bright - scene.black))
+        self.illumination.set_threshold(self._parameters.threshold * self.frames.joint, exposure)
+        return self.illumination.explain(x, bases, leaves, of_all)
 
     def _set_scene(self, look: SceneLook) -> None:
         self.segmenter.set_scene(look)
@@ -264,11 +268,11 @@ class SceneModel:
     def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Try to explain a change by light; return whether this succeeded."""
         x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
-        light = self.illumination.explain(x, self._bases(pixels, background, before), _LEAVES)
+        light = self._explain(x, self._bases(pixels, background, before), _LEAVES)
         if light is None and self.start is not None and self.start.buffer.newest is not None:
             last = self._unit(self.start.buffer.newest)  # the background of the start may be wrong in most pixels
             if self.illumination.explained(x, last) < _SAME_LIGHT:
-                light = self.illumination.explain(x, [last], _LEAVES)
+                light = self._explain(x, [last], _LEAVES)
             if light is not None and light.base is last:
                 light = replace(light, base=background)
         if light is None:
@@ -423,7 +427,12 @@ class SceneModel:
         bases = [self._low_rank()]
         if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
             bases.append(self._unit(self.engine.before))
-        return self.illumination.explain(x, bases, _RETURNS, of_all=True) is not None
+        return self._explain(x, bases, _RETURNS, of_all=True) is not None
+
+
+def exposure_of(contrast: float) -> float:
+    """Return the factor of the threshold for the range of the brightness of a scene, in [0, 1]."""
+    return max((max(contrast, 0.0) / _USUAL_CONTRAST) ** _CURVE, _LEAST_EXPOSURE)
 
 
 def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:

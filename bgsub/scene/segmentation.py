@@ -73,7 +73,7 @@ class NoiseScale:
     # the mask has no influence, so that errors do not sustain themselves
 
     def __init__(self, shape: tuple[int, int], joint: float) -> None:
-        self._joint, self._clip = joint, np.float32(_CLIP * joint)
+        self._joint, self.exposure = joint, 1.0  # factor of the differences of a dark or pale scene
         self.sigma = np.zeros(shape, np.float32)
         self.is_empty = True
         self._count(1)
@@ -84,7 +84,7 @@ class NoiseScale:
             self.is_empty = False
         elif residual.max() > _ROUNDING:
             self.is_empty = False
-            self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
+            self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint * self.exposure)
 
     def _count(self, learned: int) -> None:
         """Set the number of learned frames, and whether samples and shadows are learned from the next one."""
@@ -97,7 +97,7 @@ class NoiseScale:
         self._count(self._learned + 1)
         mean = 1 / (self._learned + 1)  # plain mean in the beginning
         rate = np.float32(min(period * max(mean, _RATE), 1))
-        return LearnParams(rate, self._clip, _FLOOR)
+        return LearnParams(rate, np.float32(_CLIP * self._joint * self.exposure), _FLOOR)
 
     def state(self) -> State:
         """Return the scale and the number of learned frames, copied."""
@@ -238,7 +238,7 @@ class Segmenter:
     def set_scene(self, scene: SceneLook) -> None:
         """Adapt the limits to a scene."""
         # dark objects differ less from the background; without colours, weak shadows cannot be told from objects
-        self.scene, (threshold, factor) = scene, self._given
+        self.scene, self.noise.exposure, (threshold, factor) = scene, scene.exposure, self._given
         restless = np.float32(scene.exposure * threshold)
         threshold *= scene.exposure * (_COLOURED if scene.is_coloured else 1)
         levels = threshold * _LEVELS

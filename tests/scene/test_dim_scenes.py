@@ -73,12 +73,29 @@ def test_black_falls_at_once_and_rises_slowly():
     dark[:20, :20] = 10
     model._adapt(haze, dark)
     assert (model._darkest, model.segmenter.scene.black) == (pytest.approx(10 / 255), 0)
-    for _ in range(40):
+    for _ in range(5):
         model._adapt(haze, haze)
-    assert 10 / 255 < model._darkest < 100 / 255
+    assert 10 / 255 < model._darkest < 0.1
     assert model.segmenter.scene.black == 0  # some scenes show nothing darker
+    for _ in range(35):
+        model._adapt(haze, haze)
+    assert 0 < model.segmenter.scene.black < model._darkest < 100 / 255
     other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())._scenes.model
     assert (other._darkest, other.segmenter.scene) == (model._darkest, model.segmenter.scene)
+
+
+def test_black_and_exposure_have_no_steps_from_a_thin_veil_to_a_thick_one():
+    shades, looks = np.random.default_rng(0).uniform(0, 1, (60, 80, 1)).astype(F).repeat(3, axis=2), []
+    for veil in np.linspace(0, 0.5, 26, dtype=F):
+        subtractor = BackgroundSubtractor()
+        subtractor.apply(veil + F(0.4) * shades)
+        looks.append(subtractor._scenes.model.segmenter.scene)
+    blacks, exposures = np.array([(look.black, look.exposure) for look in looks]).T
+    assert blacks[0] == 0
+    assert blacks[-1] == pytest.approx(0.5, abs=0.05)
+    assert (np.diff(blacks) >= 0).all()
+    assert (np.diff(blacks) < 0.05).all()
+    assert (np.abs(np.diff(exposures)) < 0.04).all()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 60), (0, 100), (10, 180), (10, 255), (220, 256)])

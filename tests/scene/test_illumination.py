@@ -160,6 +160,18 @@ def test_large_object_is_not_light(channels):
 
 
 @pytest.mark.parametrize("channels", COLOURS)
+def test_a_large_pale_object_is_not_light(channels):
+    background = F(0.3) + F(0.15) * picture(channels)
+    frame = noisy(background, 1)
+    bus = box(*frame.shape[:2], 0.1, 0.05, 0.9, 0.8)
+    frame[bus] = (F(0.3) + F(0.15) * picture(channels, 50))[bus]
+    illumination = Illumination(frame.shape, THRESHOLD)
+    assert illumination.explain(frame.ravel(), [background.ravel()]).explained > 0.8
+    illumination.set_threshold(THRESHOLD, exposure=0.25)
+    assert illumination.explain(frame.ravel(), [background.ravel()]).explained < (0.68 if channels == 1 else 0.5)
+
+
+@pytest.mark.parametrize("channels", COLOURS)
 def test_few_pixels_show_that_an_object_is_no_light(channels, monkeypatch):
     background = picture(channels)
     frame = noisy(background)

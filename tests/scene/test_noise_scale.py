@@ -10,7 +10,7 @@ from bgsub.scene import _segment_kernels
 from bgsub.scene._frame_kernels import LearnParams
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.segmentation import NoiseScale, Segmenter
+from bgsub.scene.segmentation import NoiseScale, SceneLook, Segmenter
 
 F = np.float32
 H, W = 24, 30
@@ -89,6 +89,13 @@ def test_rate_is_in_proportion_to_the_period():
     assert rates[-1] == pytest.approx(0.02)
     assert float(noise.rates(3)[0]) == pytest.approx(0.06)
     assert float(NoiseScale((H, W), 1.7).rates(1)[1]) == pytest.approx(1.7 * 0.2)  # the clip of a joint residual
+    segmenter = Segmenter((H, W))
+    segmenter.set_scene(SceneLook(exposure=0.3))
+    clip = float(segmenter.noise.rates(1)[1])
+    segmenter.noise.begin(np.full((H, W), 0.5, F))
+    assert float(segmenter.noise.sigma[0, 0]) == pytest.approx(clip / 2)  # both follow the exposure
+    segmenter.set_scene(SceneLook())
+    assert clip == pytest.approx(0.3 * float(segmenter.noise.rates(1)[1]))
 
 
 def test_samples_are_learned_from_half_of_the_later_frames():

@@ -16,13 +16,15 @@ QUICK = {"start_frames": 12, "fps": 10.0}
 
 
 def picture(seed=0, channels=3):
-    """Return a textured picture with edges on several scales, (H, W, channels) float in [30, 220]."""
+    """Return a textured picture with edges on several scales, (H, W, channels) float; a corner of it is black."""
     rng = np.random.default_rng(seed)
     image = np.zeros((H, W, channels))
     for scale in (4, 8, 16):
         small = rng.uniform(-1, 1, (H // scale, W // scale, channels)).astype(np.float32)
         image += cv2.resize(small, (W, H), interpolation=cv2.INTER_NEAREST).reshape(H, W, channels)
-    return 125 + 30 * image
+    image = 125 + 30 * image
+    image[-4:, -8:] = 10  # without anything black there would be a veil
+    return image
 
 
 class Camera:
