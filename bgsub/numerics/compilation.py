@@ -35,9 +35,6 @@ class Progress:
         return f"compiling kernels {self.done} of {self.total}"
 
 
-Listener = Callable[[Progress], None]
-
-
 class CompilationLog:
     """Log the compilation at INFO: its start, its progress every ten seconds, and its end."""
 
@@ -47,7 +44,7 @@ class CompilationLog:
         self._logged = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Log a change of the progress if it is due; a listener for `listening`."""
+        """Log a change of the progress if it is due."""
         with self._lock:
             now = time.perf_counter()
             if progress.is_complete:
@@ -79,16 +76,6 @@ def working_time() -> float:
     return time.perf_counter() - waited()
 
 
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Call a listener, from any thread, on each change of the progress inside the block."""
-    _compilations.listeners.append(listener)
-    try:
-        yield
-    finally:
-        _compilations.listeners.remove(listener)
-
-
 def planned(count: int) -> AbstractContextManager[Callable[[], None]]:
     """Announce that the block compiles `count` kernels; yield the function to call after each of them."""
     return _compilations.planned(count)
@@ -109,7 +96,7 @@ class _Compilations:
 
     def __init__(self) -> None:
         self.progress = Progress(0, 0)
-        self.listeners: list[Listener] = [CompilationLog()]
+        self.log = CompilationLog()  # gets each change of the progress, from any thread
         self._lock = threading.Lock()
         self._depth = threading.local()
         self._compiling = self._waiting = 0
@@ -135,7 +122,7 @@ class _Compilations:
             self._account(compiling=1)
             before = Progress(0, 0) if self.progress.is_complete else self.progress
             self.progress = Progress(before.done, before.total + count)
-        self._notify()
+        self.log(self.progress)
         try:
             yield self._advance
         finally:
@@ -159,7 +146,7 @@ class _Compilations:
                 self._settling.name, self._settling.daemon = "kernel-settling", True
                 self._settling.start()
         if self.progress != before:
-            self._notify()
+            self.log(self.progress)
 
     def _account(self, waiting: int = 0, compiling: int = 0) -> None:
         """Add the time since the last call to the waiting time if it was one, and change the numbers of threads."""
@@ -179,18 +166,14 @@ class _Compilations:
     def _advance(self) -> None:
         with self._lock:
             self.progress = Progress(self.progress.done + 1, max(self.progress.total, self.progress.done + 1))
-        self._notify()
+        self.log(self.progress)
 
     def _settle(self) -> None:
         with self._lock:
             if self._compiling:
                 return
             self.progress = Progress(self.progress.done, self.progress.done)
-        self._notify()
-
-    def _notify(self) -> None:
-        for listener in tuple(self.listeners):
-            listener(self.progress)
+        self.log(self.progress)
 
 
 _compilations = _Compilations()
