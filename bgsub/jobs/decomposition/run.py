@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub.errors import OutputError, ParameterError, SinkError
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples, is_matrix, needed_memory, read_frames, read_matrix
-from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_targets, matrix_targets, output_folder
+from bgsub.jobs.decomposition.writing import ARRAYS, Target, frame_targets, matrix_targets, output_folder
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.robust_pca.noise import EFFICIENT
@@ -178,8 +178,8 @@ def run_decomposition(
         path = Path(job.source) if source is None else source.path
         ending = Path(job.source).suffix.lower()
         targets = matrix_targets(ending) if source is None else frame_targets(source.numbered)
-        if job.save_arrays and not any(target.name.endswith(".npz") for target in targets):
-            targets.append(arrays_target())
+        if job.save_arrays and ARRAYS not in targets:
+            targets.append(ARRAYS)
         folder = stack.enter_context(output_folder(job.output, targets, path, job.overwrite))
         samples: Samples
         if source is None:
@@ -191,13 +191,6 @@ def run_decomposition(
     seconds, found = time.monotonic() - started, outliers(samples, model)
     name, shown, (n, m) = samples.name, samples.description, samples.X.shape
     return DecompositionResult(name, shown, n, m, model, *found, seconds, skipped, outputs)
-
-
-def decompose(
-    samples: Samples, rank: int | None = None, *, callback: Callback | None = None, **parameters: Any
-) -> RobustPCA:
-    """Return a `bgsub.RobustPCA` fitted to samples; parameters and errors as there."""
-    return RobustPCA(rank, callback=callback, **last_mu(samples, parameters), **parameters).fit(samples.X)
 
 
 def last_mu(samples: Samples, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,10 +220,10 @@ def _fit_and_write(
     samples: Samples, job: DecompositionJob, watch: Watch, targets: list[Target], folder: Path
 ) -> RobustPCA:
     """Write the parts of samples into a folder; errors name the final path of a target."""
-    memory = needed_memory(samples.X.shape, job.rank, samples.X.itemsize)
-    with watch(samples.name, memory, last_mu(samples, job.parameters).get("mu_end")) as told:
+    memory, last = needed_memory(samples.X.shape, job.rank, samples.X.itemsize), last_mu(samples, job.parameters)
+    with watch(samples.name, memory, last.get("mu_end")) as told:
         try:
-            model = decompose(samples, job.rank, callback=told, **job.parameters)
+            model = RobustPCA(job.rank, callback=told, **last, **job.parameters).fit(samples.X)
         except ParameterError as error:
             raise ParameterError(f"{samples.name}: {error}") from None
     for target in targets:

@@ -48,12 +48,7 @@ def matrix_targets(ending: str) -> list[Target]:
     """Return the outputs for a matrix from a file with the ending ``.npy``, ``.npz`` or ``.mat``."""
     if ending == ".npy":
         return [Target(f"{part}.npy", partial(_write_npy, part)) for part in _PARTS]
-    return [Target("decomposition.mat", _write_mat)] if ending == ".mat" else [arrays_target()]
-
-
-def arrays_target() -> Target:
-    """Return the output with all arrays, ``decomposition.npz``."""
-    return Target("decomposition.npz", _write_npz)
+    return [Target("decomposition.mat", _write_mat)] if ending == ".mat" else [ARRAYS]
 
 
 def _arrays_of(samples: Samples, model: RobustPCA) -> dict[str, np.ndarray]:
@@ -69,6 +64,10 @@ def _arrays_of(samples: Samples, model: RobustPCA) -> dict[str, np.ndarray]:
 
 def _write_npz(path: Path, samples: Samples, model: RobustPCA) -> None:
     np.savez(path, **_arrays_of(samples, model))  # type: ignore[arg-type]
+
+
+#: The output with all arrays.
+ARRAYS = Target("decomposition.npz", _write_npz)
 
 
 def _write_mat(path: Path, samples: Samples, model: RobustPCA) -> None:

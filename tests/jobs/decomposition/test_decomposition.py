@@ -5,8 +5,9 @@ import pytest
 from planted_parts import make_matrix, make_pictures, relative_error
 from video_fakes import FakeSource
 
+from bgsub import RobustPCA
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.decomposition.run import decompose, outliers
+from bgsub.jobs.decomposition.run import last_mu, outliers
 from bgsub.jobs.decomposition.samples import Samples, read_frames, read_matrix
 from bgsub.jobs.decomposition.writing import Target, output_folder
 from bgsub.video import ArraySource
@@ -20,7 +21,7 @@ def samples_of(array):
 
 @pytest.mark.parametrize("factor", [1e-6, 255.0])
 def test_recovers_a_matrix_of_any_unit(factor):
-    parts = decompose(samples_of(X * factor), 2)
+    parts = RobustPCA(2).fit(X * factor)
     assert relative_error(parts.low_rank_, LOW_RANK * factor) < 1e-5
     np.testing.assert_allclose(parts.low_rank_ + parts.sparse_, X * factor, atol=1e-12 * factor)
     np.testing.assert_allclose(parts.coefficients_ @ parts.components_, parts.low_rank_, atol=1e-10 * factor)
@@ -34,7 +35,7 @@ def test_recovers_a_matrix_of_any_unit(factor):
 def test_fills_missing_entries():
     gaps = np.random.default_rng(1).random(X.shape) < 0.2
     samples = samples_of(np.where(gaps, np.nan, X))
-    parts = decompose(samples, 2)
+    parts = RobustPCA(2).fit(samples.X)
     assert relative_error(parts.low_rank_, LOW_RANK) < 1e-5
     assert not parts.sparse_[gaps].any()
     threshold, share = outliers(samples, parts)
@@ -121,5 +122,6 @@ def test_frames_of_8_bits_end_at_one_grey_level():
     seen = []
     frames = read_frames(ArraySource(make_pictures(n=12)[0]))
     for parameters, end in (({}, (2.4 / 255) ** 2), ({"surrogate": "atan"}, 2.4 / 255), ({"mu_end": 1e-4}, 1e-4)):
-        decompose(frames, 1, quality="fast", callback=lambda step: seen.append(step.mu), **parameters)
+        last = last_mu(frames, parameters)
+        RobustPCA(1, quality="fast", callback=lambda step: seen.append(step.mu), **last, **parameters).fit(frames.X)
         assert seen[-1] == pytest.approx(end)
