@@ -108,16 +108,10 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of `names`, ignoring case, or None."""
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ``; did you mean 'threshold'?`` for the end of a message, or nothing if no name is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 - only needed for errors
 
     known = {candidate.lower(): candidate for candidate in names}
     found = get_close_matches(name.lower(), known, n=1)
-    return known[found[0]] if found else None
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'threshold'?`` for the end of a message, or nothing if no name is similar."""
-    found = nearest(name, names)
-    return "" if found is None else f"; did you mean {found!r}?"
+    return f"; did you mean {known[found[0]]!r}?" if found else ""

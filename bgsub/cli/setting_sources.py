@@ -58,17 +58,13 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
     return option.opts[0] if setting is None else setting.name
 
 
-def user_file() -> Path:
-    """Return the path of the user's settings file, which may be missing."""
-    folder = click.get_app_dir("bgsub")
-    # The XDG standard says to ignore a relative path; an empty one would be the working directory.
-    return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config/bgsub"), "config.toml")
-
-
 def find_files(named: Path | None = None) -> list[Path]:
     """Return the files to read, later ones win: the user's, those of `FOUND` in this folder, and `named`."""
+    folder = click.get_app_dir("bgsub")
+    # The XDG standard says to ignore a relative path; an empty one would be the working directory.
+    user = Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config/bgsub"), "config.toml")
     # isfile is false, and raises nothing, in a folder that may not be entered.
-    found = [path for path in (user_file(), *map(Path, FOUND)) if os.path.isfile(path)]
+    found = [path for path in (user, *map(Path, FOUND)) if os.path.isfile(path)]
     return found if named is None else [*(path for path in found if not _same(path, named)), named]
 
 
