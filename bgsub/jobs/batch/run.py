@@ -70,58 +70,52 @@ class BatchResult:
         return {"folder": str(self.folder), **lists, **numbers}
 
 
+@dataclass
 class Dispatch:
     """The loop over the tasks of a batch; fills in the manifest and the result."""
 
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        workers: Workers,
-        manifest: files.Manifest,
-        result: BatchResult,
-        *,
-        retries: int,
-        progress: Progress,
-    ) -> None:
-        self._waiting = deque(tasks)
-        self._running: dict[Future[Outcome], Task] = {}
-        self._attempts: Counter[Path] = Counter()  # by final folder, like the next one
-        self._deaths: Counter[Path] = Counter()  # attempts whose process died
-        self._workers, self._manifest, self._result = workers, manifest, result
-        self._retries, self._progress = retries, progress
+    waiting: deque[Task]
+    workers: Workers
+    manifest: files.Manifest
+    result: BatchResult
+    retries: int
+    progress: Progress
+    running: dict[Future[Outcome], Task] = field(default_factory=dict)
+    attempts: Counter[Path] = field(default_factory=Counter)  # by final folder, like the next one
+    deaths: Counter[Path] = field(default_factory=Counter)  # attempts whose process died
 
     def run(self) -> None:
         """Do all tasks; a signal or a lost scheduler ends it early. OutputError if the manifest cannot be written."""
         begin = time.monotonic()
         try:
-            while self._waiting or self._running:
+            while self.waiting or self.running:
                 self._submit()
-                if not self._running:
+                if not self.running:
                     time.sleep(_WAIT_SECONDS)
-                wait(self._running, _WAIT_SECONDS, FIRST_COMPLETED)
-                for future in [future for future in self._running if future.done()]:
+                wait(self.running, _WAIT_SECONDS, FIRST_COMPLETED)
+                for future in [future for future in self.running if future.done()]:
                     with afterwards():  # name, line and count of a result belong together
                         self._take(future)
         except KeyboardInterrupt as interrupt:
-            self._result.stopped = name_of(interrupt)
+            self.result.stopped = name_of(interrupt)
         except WorkersLost as error:
             logger.warning("%s", error)
-            self._result.stopped = "lost"
+            self.result.stopped = "lost"
         finally:
-            self._result.left = len(self._waiting) + len(self._running)
-            self._result.seconds += time.monotonic() - begin
+            self.result.left = len(self.waiting) + len(self.running)
+            self.result.seconds += time.monotonic() - begin
 
     def _submit(self) -> None:
-        room = self._workers.slots() - len(self._running)
-        for _ in range(min(room, len(self._waiting))):
+        room = self.workers.slots() - len(self.running)
+        for _ in range(min(room, len(self.waiting))):
             with afterwards():
-                task = self._waiting[0]
-                self._running[self._workers.submit(task)] = task
-                self._waiting.popleft()
-                self._attempts[task.job.output] += 1
+                task = self.waiting[0]
+                self.running[self.workers.submit(task)] = task
+                self.waiting.popleft()
+                self.attempts[task.job.output] += 1
 
     def _take(self, future: Future[Outcome]) -> None:
-        task = self._running[future]
+        task = self.running[future]
         path, target = task.entry.source.path, task.job.output
         outcome = self._outcome(future, target)
         for warning in outcome.warnings:
@@ -129,27 +123,27 @@ class Dispatch:
                 logger.warning("%s: %s", path, warning)
         if not outcome.error:
             outcome = _published(task, outcome)
-        if outcome.error and outcome.retryable and self._attempts[target] <= self._retries:
+        if outcome.error and outcome.retryable and self.attempts[target] <= self.retries:
             logger.info("%s: %s; trying again", path, outcome.error)
-            del self._running[future]
-            self._waiting.append(task)
+            del self.running[future]
+            self.waiting.append(task)
             return
         dead = files.remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
-        attempts = self._attempts[target] + (0 if self._deaths[target] else dead)
+        attempts = self.attempts[target] + (0 if self.deaths[target] else dead)
         state, result = ("failed", {}) if outcome.error else ("done", outcome.result)
         ended = replace(task.entry, seconds=outcome.seconds, worker=outcome.worker, error=outcome.error)
         entry = replace(ended, state=state, attempts=attempts, result=result)
-        self._manifest.append(entry)
-        del self._running[future]
-        (self._result.failed if entry.error else self._result.done).append(entry)
-        self._progress(entry)
+        self.manifest.append(entry)
+        del self.running[future]
+        (self.result.failed if entry.error else self.result.done).append(entry)
+        self.progress(entry)
 
     def _outcome(self, future: Future[Outcome], target: Path) -> Outcome:
         try:
             return future.result()
         except BrokenExecutor:
-            self._deaths[target] += 1
-            return Outcome(error=f"its worker died each of {self._deaths[target]} times", retryable=True)
+            self.deaths[target] += 1
+            return Outcome(error=f"its worker died each of {self.deaths[target]} times", retryable=True)
         except CancelledError:
             raise WorkersLost("the scheduler went away") from None
         except Exception as error:  # such as KilledWorker of Dask
@@ -272,7 +266,7 @@ def run_batch(
         try:
             if todo:
                 with cluster or make_workers(min(workers or cores(), len(todo)), None) as running:
-                    Dispatch(todo, running, manifest, result, retries=retries, progress=progress).run()
+                    Dispatch(deque(todo), running, manifest, result, retries, progress).run()
         except KeyboardInterrupt as interrupt:  # before the first task, or after the last
             result.stopped = name_of(interrupt)
             result.left = len(todo) - len(result.done) - len(result.failed)
