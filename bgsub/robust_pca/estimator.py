@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from bgsub.robust_pca.samples import Standardisation
 from bgsub.robust_pca.svd import about_mean, principal_axes
 
 
+@dataclass(repr=False, eq=False)
 class RobustPCA(FittedSubspace):
     """Split a matrix into a low-rank part and sparse outliers, from all or some of its entries.
 
@@ -129,36 +131,20 @@ class RobustPCA(FittedSubspace):
     True
     """
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        *,
-        surrogate: str = "log",
-        p: float = 0.5,
-        quality: str = "balanced",
-        mu_start: float | None = None,
-        mu_end: float | None = None,
-        iterations: int | None = None,
-        tolerance: float | None = None,
-        center: bool = False,
-        scale: bool = False,
-        callback: Callback | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.rank = rank
-        self.surrogate = surrogate
-        self.p = p
-        self.quality = quality
-        self.mu_start = mu_start
-        self.mu_end = mu_end
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.center = center
-        self.scale = scale
-        self.callback = callback
-        self.verbose = verbose
-        self.random_state = random_state
+    rank: int | None = None
+    _: KW_ONLY
+    surrogate: str = "log"
+    p: float = 0.5
+    quality: str = "balanced"
+    mu_start: float | None = None
+    mu_end: float | None = None
+    iterations: int | None = None
+    tolerance: float | None = None
+    center: bool = False
+    scale: bool = False
+    callback: Callback | None = None
+    verbose: int = 0
+    random_state: int | np.random.Generator | None = None
 
     def fit(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> Self:
         """Fit subspace and coefficients to the samples; return self.
