@@ -237,10 +237,8 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     @property
     def start_length(self) -> int:
-        """Frames of the batch start: `start_frames`, or fewer if they last longer than 20 s, but at least 20.
-
-        A longer start would learn people who stand still as background.
-        """
+        """Frames of the batch start: `start_frames`, or fewer if they last longer than 20 s, but at least 20."""
+        # a longer start would learn people who stand still as background
         return min(self.start_frames, max(round(_LONGEST_START * self.fps), _LEAST_START, self.rank))
 
     def part(self, cls: type[T]) -> T:

@@ -62,10 +62,9 @@ def formula(function: F) -> F:
 
 
 class TypedKernel:
-    """A kernel whose arguments have the same types in all calls of `call`, (*args) -> its result; they are not checked.
+    """A kernel whose arguments have the same types, unchecked, in all calls of `call`, (*args) -> its result."""
 
-    The dispatcher of Numba looks up the types at each call, which is slow where some are named tuples.
-    """
+    # Numba's dispatcher looks up the types at each call, which is slow where some are named tuples
 
     __slots__ = ("_kernel", "call")
 
@@ -92,11 +91,10 @@ class _Files(CompileResultCacheImpl):
 
 
 class _FilePerType(IndexDataCacheFile):
-    """One file for each type of a function's arguments.
+    """One file for each type of a function's arguments."""
 
-    Numba numbers the files by an index of its own. Two processes that compile at the same time take the same number,
-    and one of them later loads a kernel for the other's types.
-    """
+    # Numba numbers the files: two processes that compile at the same time take the same number, and one of them later
+    # loads a kernel for the other's types
 
     def save(self, key: Any, data: Any) -> None:
         """Save a compiled kernel in its file."""

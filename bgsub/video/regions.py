@@ -173,10 +173,7 @@ def processed(
     *,
     or_nothing: bool = False,
 ) -> np.ndarray:
-    """Return the mask of what is processed, (h, w) bool; ParameterError if it is empty, unless `or_nothing`.
-
-    ParameterError also if the `privacy` regions cover one of the regions.
-    """
+    """Return the processed pixels, (h, w) bool; ParameterError if they (unless `or_nothing`) or a region are empty."""
     import numpy as np  # noqa: PLC0415 - see above
 
     inside = np.ones(shape[:2], bool) if regions is None else regions.union(shape)
