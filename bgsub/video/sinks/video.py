@@ -323,7 +323,7 @@ class StreamSink(Sink):
             if encoder is not None and self._muxer is not None:
                 self._send(encoder.encode(None))
                 self._muxer.finish(self._clock.end)
-                self._outlet.write(self._buffer.take())
+                self._send(())
         finally:
             self._outlet.close()
 
@@ -335,19 +335,15 @@ class StreamSink(Sink):
         assert self._muxer is not None
         for packet in packets:
             self._muxer.write(packet)
-        self._outlet.write(self._buffer.take())
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._outlet.write(data)
 
 
 class _Buffer(bytearray):
     """Output buffer for FFmpeg, because Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
 
     write = bytearray.extend
-
-    def take(self) -> bytes:
-        """Return the content and clear the buffer."""
-        taken = bytes(self)
-        self.clear()
-        return taken
 
 
 def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
