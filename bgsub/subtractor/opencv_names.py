@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -154,16 +153,11 @@ def checked_rate(learningRate: float) -> float:
     return float(rate)
 
 
-class OpenCVNames(ABC):
-    """The setters and getters of MOG2 and KNN, in terms of our parameters."""
+class OpenCVNames:
+    """The setters and getters of MOG2 and KNN, in terms of our parameters; `BackgroundSubtractor` has the methods."""
 
-    @abstractmethod
-    def get_params(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-
-    @abstractmethod
-    def tune(self, **parameters: Any) -> None:
-        """Change parameters between two frames."""
+    get_params: Callable[[], dict[str, Any]]
+    tune: Callable[..., None]
 
     def setHistory(self, history: int) -> None:
         """Set `absorb_after` as the constructor argument `history` does."""
