@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ class Place:
 
     name: str
     switches: bool  # whether the light changes within one frame
+    names: Callable[[Camera], Names]  # returns the places that depend on the width of the picture, in metres
+    weights: Callable[[int], tuple[float, ...]]  # returns the power of each light at a frame
+    _track: Callable[[int, int, int], Track]  # takes its number, the number of tracks, and the seed
 
     def __init__(self, size: tuple[int, int], seed: int, walkers: int, sway: float) -> None:
         given, (width, height) = _description(self.name), size
@@ -45,21 +49,9 @@ class Place:
         self.tracks = [self._track(i, walkers, seed) for i in range(walkers)]
 
     @staticmethod
-    def names(camera: Camera) -> Names:
-        """Return the places that depend on the width of the picture, in metres."""
-        raise NotImplementedError
-
-    @staticmethod
     def rest(camera: Camera, seed: int, rng: np.random.Generator) -> tuple[list[Box], Texture]:
         """Return the boxes that the description does not contain, and the sky."""
         return [], lambda directions, axis, colour: np.zeros_like(colour)
-
-    def weights(self, index: int) -> tuple[float, ...]:
-        """Return the power of each light at a frame."""
-        raise NotImplementedError
-
-    def _track(self, index: int, walkers: int, seed: int) -> Track:
-        raise NotImplementedError
 
 
 class Lobby(Place):
