@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -16,14 +16,8 @@ class Problem:
     """A smooth objective with a current point: on a vector space, or on a manifold if `curve` is overridden."""
 
     point: np.ndarray
-
-    def evaluate(self, point: np.ndarray) -> float:
-        """Return the objective at `point`."""
-        raise NotImplementedError
-
-    def gradient(self) -> np.ndarray:
-        """Return the gradient at the current point, which was evaluated last."""
-        raise NotImplementedError
+    evaluate: Callable[[np.ndarray], float]  # returns the objective at a point
+    gradient: Callable[[], np.ndarray]  # returns the gradient at the current point, which was evaluated last
 
     def precondition(self, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient in the scaled metric; its negative is the direction of steepest descent."""
