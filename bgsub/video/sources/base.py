@@ -124,6 +124,8 @@ class FrameSource(ABC):
         Whether the frames are image files, whose numbers the outputs keep.
     has_audio : bool
         Whether the source has sound.
+    is_retimed : bool
+        Whether the given frame rate changes the times in the file, which its sound follows.
     path : Path or None
         The input file or folder, if there is one.
     files : sequence of FilePart
@@ -158,6 +160,7 @@ class FrameSource(ABC):
     restartable: bool = False
     numbered: bool = False
     has_audio: bool = False
+    is_retimed: bool = False
     path: Path | None = None
     files: Sequence[FilePart] = ()
     _own_fps: Fraction | None = None  # frames per second of the input itself
@@ -206,11 +209,6 @@ class FrameSource(ABC):
     @property
     def is_copyable(self) -> bool:
         """Whether the packets of `files` can be copied, one file after the other, into one file."""
-        return False
-
-    @property
-    def is_retimed(self) -> bool:
-        """Whether the given frame rate changes the times in the file, which its sound follows."""
         return False
 
     @abstractmethod
@@ -316,13 +314,13 @@ class SelectedSource(FrameSource):
     def __init__(self, source: FrameSource, selection: Selection = ALL) -> None:
         self._source, self._selection = source, selection
         super().__init__(source.name, source.on_error)
-        self.live, self.numbered, self.has_audio = source.live, source.numbered, source.has_audio
-        self.path, self.files, self.restartable = source.path, source.files, source.restartable
+        self.live, self.numbered, self.restartable = source.live, source.numbered, source.restartable
+        self.path, self.files = source.path, source.files
+        self.has_audio, self.is_retimed = source.has_audio, source.is_retimed
 
     size = _of_source("size")
     paths = _of_source("paths")
     is_copyable = _of_source("is_copyable")
-    is_retimed = _of_source("is_retimed")
     dropped = _of_source("dropped")
     skipped = _of_source("skipped", "Number of frames that could not be read in the last iteration.")
 

@@ -69,16 +69,13 @@ class VideoFileSource(av_container.DecodedSource):
         self._lead = 0.0
         with av_container.open_video(self.path, threads=False) as container:
             self._read_header(container)
+        self.is_retimed = self._given_fps not in (None, self._own_fps)
         self.files = (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
 
     @property
     def duration(self) -> float | None:
         """Seconds in the header; None if unknown."""
         return self._seconds if self._given_fps is None else super().duration
-
-    @property
-    def is_retimed(self) -> bool:
-        return self._given_fps not in (None, self._own_fps)
 
     @property
     def is_copyable(self) -> bool:
@@ -245,6 +242,7 @@ class FileSeries(FrameSource):
                 raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
         self.files: list[FilePart] = list(self._members[0].files)
         self.has_audio = any(file.has_audio for file in self._members)
+        self.is_retimed = any(file.is_retimed for file in self._members)
         lengths, durations = zip(*((file.length, file.duration) for file in self._members), strict=True)
         self.length = None if None in lengths else sum(lengths)
         self.duration = None if None in durations else sum(durations)
@@ -252,10 +250,6 @@ class FileSeries(FrameSource):
     @property
     def paths(self) -> Sequence[Path]:
         return tuple(file.path for file in self._members)
-
-    @property
-    def is_retimed(self) -> bool:
-        return any(file.is_retimed for file in self._members)
 
     @cached_property
     def is_copyable(self) -> bool:
