@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -75,28 +75,15 @@ class Container(AbstractContextManager["Container"]):
         self.one_frame_per_packet = stream.codec_context.codec.canonical_name in _ONE_FRAME_PER_PACKET
         self.threads = threads and self.one_frame_per_packet
         stream.thread_type = "AUTO" if self.threads else "SLICE"
-
-    @property
-    def has_stamps(self) -> bool:
-        """Whether the time stamps are true: AVI has none, which matters where frames are not stored in order."""
-        return "avi" not in self.container.format.name.split(",") or not self.stream.codec_context.has_b_frames
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the format is that of files, not of pictures one after the other."""
-        return self.container.format.name.split(",")[0] in _CONTAINERS.split(",")
-
-    @property
-    def fps(self) -> Fraction | None:
-        """Frames per second in the header; None if unknown."""
-        return rate_as_fraction(float(self.stream.average_rate or self.stream.guessed_rate or 0))
-
-    @property
-    def seconds(self) -> float | None:
-        """Duration in the header; None if unknown."""
-        if self.stream.duration:
-            return float(self.stream.duration * self.stream.time_base)
-        return self.container.duration / 1e6 if self.container.duration else None
+        names = self.container.format.name.split(",")
+        self.is_file = names[0] in _CONTAINERS.split(",")  # not a stream of pictures
+        # AVI has no time stamps, which matters where frames are not stored in order.
+        self.has_stamps = "avi" not in names or not stream.codec_context.has_b_frames
+        # Of the header; None if unknown.
+        self.fps = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
+        self.seconds = self.container.duration / 1e6 if self.container.duration else None
+        if stream.duration:
+            self.seconds = float(stream.duration * stream.time_base)
 
     def packets(self) -> Iterator[Any]:
         """Yield the packets, then an empty one; end early where the file is broken. SourceError once it is closed."""
@@ -254,13 +241,9 @@ class Shortcut:
     """A keyframe from which a later frame can be decoded, for files with one frame per packet."""
 
     seek: int  # time stamp of the keyframe
+    keyframe: int  # its index
     stamps: list[int]  # ordered time stamps of all frames up to the target and some more
     target: int  # index of the wanted frame
-
-    @cached_property
-    def keyframe(self) -> int:
-        """Index of the keyframe."""
-        return bisect_left(self.stamps, self.seek)
 
     def index(self, stamp: int) -> int | None:
         """Return the index of the frame with a time stamp; None if unknown."""
@@ -298,7 +281,7 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     target = min(wanted, len(stamps) - 1)  # for a start after the end, the message needs the last frame
     # With a whole group of pictures in between, frames are as from the start, also with gradual refresh.
     before = sorted(key for key in keyframes if key <= stamps[target])
-    return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
+    return Shortcut(before[-2], bisect_left(stamps, before[-2]), stamps, target) if len(before) > 2 else None
 
 
 def starts_over(path: Path) -> bool:
