@@ -73,9 +73,6 @@ class Pipe:
                 return True
         return False
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class PipeSource(DecodedSource):
     """The frames of a video from a pipe, once, in any container that can be read from front to back."""
