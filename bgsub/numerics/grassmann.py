@@ -1,10 +1,6 @@
-"""The Grassmannian Gr(k, m) in thin form: everything costs O(m k^2), nothing of size m x m is formed.
+"""The Grassmannian Gr(k, m) in thin form (arXiv 1210.0805, section 4.2, lemmas 1 to 4, and docs/method.md).
 
 A point is an m x k basis ``U`` with ``U'U = I``, a tangent vector at U is an m x k matrix ``B`` with ``U'B = 0``.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 4.2, lemmas 1 to 4.
 """
 
 from __future__ import annotations

@@ -1,21 +1,7 @@
 """Smoothed l0-surrogates: value, influence and weight, defined once for NumPy arrays and kernels.
 
-Each cost of the paper is divided by its curvature at zero, so that its influence is ``psi(r) ~ r`` for small
-residuals and a step that assumes curvature one is safe. With ``q = r^2``:
-
-======  =============================  ====================================  ==================
-name    value h(r) / h''(0)            influence psi(r) = h'(r) / h''(0)     unit of mu
-======  =============================  ====================================  ==================
-lp      (mu/p) (1 + q/mu)^(p/2)        r (mu / (mu + q))^(1 - p/2)           intensity^2
-log     (mu/2) log(1 + q/mu)           r mu / (mu + q)                       intensity^2
-atan    (mu^2/2) atan(r/mu)^2          mu atan(r/mu) mu^2 / (mu^2 + q)       intensity
-======  =============================  ====================================  ==================
-
-The weight is ``omega(r) = psi(r) / r`` in (0, 1], the curvature of the quadratic that touches h at r and lies above it.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 6.1.
+Each cost of the paper (arXiv 1210.0805, section 6.1) is divided by its curvature at zero, ``h(r) / h''(0)``, so that a
+step that assumes curvature one is safe. The table of all formulas, and what follows from them, are in docs/method.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Robust PCA by graduated non-convexity: both factors move together while the cost sharpens and a ridge fades.
 
-The schedule of the paper first solves a problem close to least squares, at the full rank. Near the limits of recovery
-the singular values of outliers exceed the smallest ones of the low-rank part, so outliers take the last directions and
-no later mu releases them. A ridge on the factors prevents that. The objective is the negative log posterior under
-Gaussian factors and a Student-t residual, ``h_mu(X - A B') + c mu sqrt(k) / s (|A|^2 + |B|^2) / 2`` with s the scale of
-the data: while mu is large, only directions that exceed the outliers enter. The ridge and its bias fade with mu.
+The reason for the ridge, and the objective, are in docs/method.md.
 """
 
 from __future__ import annotations

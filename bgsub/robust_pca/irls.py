@@ -1,8 +1,4 @@
-"""Robust regression row by row, by iteratively reweighted least squares.
-
-Each surrogate is a concave function of the squared residual, so its weight is the curvature of a quadratic that touches
-it and lies above: a weighted least-squares step never raises the cost.
-"""
+"""Robust regression row by row, by iteratively reweighted least squares, of which no step raises the cost."""
 
 from __future__ import annotations
 
