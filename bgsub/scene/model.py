@@ -229,6 +229,7 @@ class SceneModel:
         if tried:
             light = self._change_light(pixels, known)
             self._light_trigger.fitted(light, share)
+            self._adapt(self._low_rank() / self._scale if light else self.engine.picture, pixels)
             if light:
                 compared = self._compare(known)
                 share = self._share(compared, known)
