@@ -162,13 +162,13 @@ class SceneModel:
         self.engine.compare(self._low_rank())
         self.stabiliser.settle(picture, self._scale)
 
-    def _adapt(self, picture: np.ndarray, frame: np.ndarray) -> None:
-        """Adapt to the contrast and the colours of the scene."""
+    def _adapt(self, picture: np.ndarray, frame: np.ndarray, rate: float = _VEIL_RATE) -> None:
+        """Adapt to the contrast and the colours of the scene; `rate` is that of a rise of the black level."""
         # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
         sites, newest = self.illumination.sites(picture), self.illumination.sites(frame)
         dark, bright = (self._scale * level for level in dark_and_bright(sites))
         dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
-        self._darkest = min(dark, self._darkest + _VEIL_RATE * (dark - self._darkest))
+        self._darkest = min(dark, self._darkest + rate * (dark - self._darkest))
         thickest = _THICKEST * max(bright - self._darkest, 0.0)
         black = max(min(self._darkest - float(np.interp(self._darkest, *_VEILED)), thickest), 0.0)
         exposure = exposure_of(bright - black)
@@ -229,7 +229,7 @@ class SceneModel:
         if tried:
             light = self._change_light(pixels, known)
             self._light_trigger.fitted(light, share)
-            self._adapt(self._low_rank() / self._scale if light else self.engine.picture, pixels)
+            self._adapt(self._low_rank() / self._scale if light else self.engine.picture, pixels, rate=0)
             if light:
                 compared = self._compare(known)
                 share = self._share(compared, known)
