@@ -203,7 +203,7 @@ def test_an_error_of_the_caller_is_raised_as_it_is_by_a_resumed_run(source, tmp_
 
 def die_while_writing(folder):
     """Be killed with an output claimed, in the middle of a decomposition."""
-    with Claims() as claims, writing.output_folder(folder, [writing.arrays_target()], None, overwrite=False) as made:
+    with Claims() as claims, writing.output_folder(folder, [writing.ARRAYS], None, overwrite=False) as made:
         claims.take(folder / f"{os.getpid()}.mp4")
         (made / "part").write_bytes(b"1")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -218,7 +218,7 @@ def test_what_dead_runs_have_hidden_is_removed_by_the_next_run(tmp_path, tries):
         alive.take(tmp_path / "alive.mp4")
         with writing.output_folder(tmp_path, writing.frame_targets(as_images=False), None, overwrite=False) as made:
             assert {path.name for path in tmp_path.iterdir() if "lock" not in path.name} == {made.parent.name}
-            with writing.output_folder(tmp_path, [writing.arrays_target()], None, overwrite=False) as other:
+            with writing.output_folder(tmp_path, [writing.ARRAYS], None, overwrite=False) as other:
                 assert made.exists()  # its owner lives
                 (other / "decomposition.npz").write_bytes(b"2")
             for name in ("low_rank.mp4", "sparse.mp4"):
