@@ -19,7 +19,7 @@ from bgsub.scene.stabiliser import to_frame
 from bgsub.separation import BACKGROUND, FOREGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
-_STRIPS, _EVERY = 32, 4  # of the detail; one is renewed every so many frames
+_STRIPS, _EVERY = 32, 8  # of the detail; one is renewed every so many frames
 _MARGIN = 3  # pixels: distance of the detail from foreground
 _LONGEST = 32767  # side of a picture that OpenCV warps
 _SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
@@ -51,7 +51,8 @@ class Reduction:
         self._trimmed = np.empty((h, w), np.uint8)
         self._outline = np.empty(-(-w // 8) * 8, np.uint8), np.empty(w + 1, np.int64)
         shape = full.cube if full.channels > 1 else full.shape[:2]
-        self._detail, self._strip = np.empty(shape, plain(np.empty(0, full.dtype)).dtype), -1
+        self._kind = cv2.CV_8S if full.dtype == "uint8" else cv2.CV_32F
+        self._detail, self._strip = np.empty(shape, np.int8 if full.dtype == "uint8" else np.float32), -1
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
@@ -94,16 +95,15 @@ class Reduction:
         """Whether there is detail of this scene."""
         return self._strip >= 0
 
-    def begin_detail(self, mask: np.ndarray, frame: np.ndarray, background: np.ndarray) -> None:
-        """Take the background in a `plain` full-size frame as the detail; a reduced background has none elsewhere."""
-        np.copyto(self._detail, frame.reshape(self._detail.shape))
-        if cv2.countNonZero(mask):
-            large = plain(_resized(background, np.empty(self.full.shape, background.dtype)))
-            cv2.copyTo(large.reshape(self._detail.shape), cv2.dilate(mask, _SQUARE), self._detail)
+    def begin_detail(self, mask: np.ndarray, frame: np.ndarray) -> None:
+        """Take as the detail what the reduction of the newest frame, `plain` in full size, loses of the background."""
+        full, small = frame.reshape(self._detail.shape), plain(self._frame)
+        cv2.subtract(full, _resized(small, np.empty_like(full)), dst=self._detail, dtype=self._kind)
+        self._detail[cv2.dilate(mask, _SQUARE) != 0] = 0
         self._strip = 0
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, movement: Movement | None) -> None:
-        """Take the background in a strip of a `plain` full-size frame as the detail."""
+        """Take the detail anew in a strip of the newest frame, `plain` in full size."""
         # `movement` is that of the reduced frame
         full, height = frame.reshape(self._detail.shape), len(frame)
         self._strip = (self._strip + 1) % (_STRIPS * _EVERY)
@@ -111,17 +111,21 @@ class Reduction:
         first, last = number * height // _STRIPS, (number + 1) * height // _STRIPS
         if self._strip % _EVERY == 0 and first < last and self._can_move(movement):
             top, end = max(first - _MARGIN, 0), min(last + _MARGIN, height)
+            matrix = (Movement() if movement is None else self._enlarged(movement)).matrix(full.shape)
+            matrix[:, 2] += top * matrix[:, 1]  # of the strip
+            size = full.shape[1], end - top
+            smooth, nearest = cv2.WARP_INVERSE_MAP | cv2.INTER_LINEAR, cv2.WARP_INVERSE_MAP | cv2.INTER_NEAREST
             if movement is not None:
-                matrix = self._enlarged(movement).matrix(full.shape)
-                matrix[:, 2] += top * matrix[:, 1]  # of the strip
-                size = full.shape[1], end - top
-                smooth, nearest = cv2.WARP_INVERSE_MAP | cv2.INTER_LINEAR, cv2.WARP_INVERSE_MAP | cv2.INTER_NEAREST
                 full = cv2.warpAffine(full, matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
                 mask = cv2.warpAffine(mask, matrix, size, flags=nearest, borderValue=FOREGROUND)
             else:
                 full, mask = full[top:end], mask[top:end]
+            scale = np.divide(self.frames.shape[1::-1], self.full.shape[1::-1])[:, np.newaxis]
+            matrix = scale * matrix + np.hstack([np.zeros((2, 2)), (scale - 1) / 2])  # pixels are at their centres
+            small = cv2.warpAffine(plain(self._frame), matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
+            detail = cv2.subtract(full, small.reshape(full.shape), dtype=self._kind)
             unseen = cv2.dilate(mask, _SQUARE)[first - top : last - top]
-            cv2.copyTo(full[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])
+            cv2.copyTo(detail[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])
 
     def _can_move(self, movement: Movement | None) -> bool:
         """Return whether the detail can be moved, or need not be."""
@@ -134,21 +138,14 @@ class Reduction:
 
     def enlarge_background(self, background: np.ndarray, movement: Movement | None) -> np.ndarray:
         """Return a background of the reduced format in full size, with the detail of full-size frames if any."""
+        large = _resized(background, np.empty(self.full.shape, background.dtype))
         if self.has_detail and self._can_move(movement):
-            # detail is what the reduction of a frame loses; the light may have changed since that frame
-            kind = cv2.CV_16S if self.full.dtype == "uint8" else cv2.CV_32F
             detail = self._detail
             if movement is not None:
-                detail = to_frame(self._enlarged(movement), detail, detail, smooth=True)
-            known = detail.reshape(self.full.shape)
-            for reduced in self._reduced:
-                known = _resized(known, np.empty(reduced.shape, known.dtype))
-            change = cv2.subtract(background, known, dtype=kind).reshape(background.shape)
-            change = _resized(change, np.empty(self.full.shape, change.dtype)).reshape(self.full.cube)
-            dtype = cv2.CV_8U if self.full.dtype == "uint8" else kind
-            large = cv2.add(detail.reshape(self.full.cube), change, dtype=dtype)
-        else:
-            large = _resized(background, np.empty(self.full.shape, background.dtype))
+                detail = detail.astype(np.int16) if self._kind == cv2.CV_8S else detail
+                detail = to_frame(self._enlarged(movement), detail, None, smooth=True)
+            kind = cv2.CV_8U if self.full.dtype == "uint8" else cv2.CV_32F
+            large = cv2.add(large.reshape(detail.shape), detail, dtype=kind)
         if large.dtype != self.full.dtype and self.full.dtype == "uint16":
             large = np.rint(large.clip(0, np.iinfo(np.uint16).max)).astype(np.uint16)
         large = large.reshape(self.full.shape)

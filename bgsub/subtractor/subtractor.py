@@ -436,7 +436,7 @@ class BackgroundSubtractor(OpenCVNames):
             out[known] = FOREGROUND
         if self._reduction is not None and result.training is not None:
             if result.event in _OTHER_SCENE or result.has_moved or not self._reduction.has_detail:
-                self._reduction.begin_detail(out, frame, result.background())
+                self._reduction.begin_detail(out, frame)
             else:
                 self._reduction.renew_detail(out, frame, result.movement)
         return out

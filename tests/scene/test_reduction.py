@@ -215,10 +215,26 @@ def test_no_object_of_a_frame_is_detail_of_the_background(dtype, channels):
     frame[mask != 0] = full
     reduction = Reduction(FrameFormat.of(empty), 0.5)
     background = reduction.reduce(empty).copy()
-    reduction.begin_detail(mask, plain(frame), background)
+    reduction.reduce(frame)
+    reduction.begin_detail(mask, plain(frame))
     error = np.abs(reduction.enlarge_background(background, None).astype(float) - empty) / full
     assert error[mask != 0].max() < 0.2  # fine detail is missing
     assert error[:, :10].max() < 0.005
+
+
+@pytest.mark.parametrize(("dtype", "channels"), [("u1", 3), ("u1", 1), ("u2", 1), ("f4", 3)])
+def test_detail_of_different_light_has_no_seams(dtype, channels):
+    texture, full = Texture(2, channels, finest=8.0), 1 if dtype == "f4" else np.iinfo(dtype).max
+    still = 0.1 + 0.8 * texture.seen(180, 240, 0, 0, 0).reshape(180, 240, channels)
+    bright, dark = ((full * gain * still).astype(dtype) for gain in (1, 0.6))
+    reduction, mask = Reduction(FrameFormat.of(bright), 0.5), np.zeros((180, 240), np.uint8)
+    reduction.reduce(bright)
+    reduction.begin_detail(mask, plain(bright))
+    background = reduction.reduce(dark).copy()
+    for _ in range(100):  # of 256
+        reduction.renew_detail(mask, plain(dark), None)
+    error = np.abs(reduction.enlarge_background(background, None) / full - dark / full).reshape(180, -1).mean(axis=1)
+    assert error.max() < 0.02
 
 
 @pytest.mark.large
