@@ -26,12 +26,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {"scale": "fast", "stabilise": "false"},
 }
 
+# fields of `MotionRules` and `ClipRules` by option
 _MOTION = {"min_event_length": "min_duration", "event_gap": "max_gap"}
 _RECORDING = {
     **{"pre_roll": "pre_roll", "post_roll": "post_roll", "max_clip_length": "max_duration"},
     **{"clip_boxes": "drawn", "keep_days": "keep_days", "keep_gb": "keep_bytes"},
 }
-#: Fields of `MotionRules` and `ClipRules` by option.
 
 
 def reacts_to_motion(options: Mapping[str, Any]) -> bool:
@@ -209,12 +209,13 @@ region_options = opt.combine(
     _region("--privacy", help="Black out this region before processing; written like --roi. Can be repeated."),
 )
 
+# parameters of `ObjectLinker` by option
 _OBJECTS = {
     "max_object_area": "max_area",
     "max_object_width": "max_width",
     "max_object_height": "max_height",
     "min_object_time": "min_duration",
-}  #: Parameters of `ObjectLinker` by option.
+}
 _of_size = partial(_of_events, type=opt.Share(0, 1, min_open=True), metavar="SHARE")
 object_options = opt.combine(
     _of_size("--max-object-area", help="Largest area of an object, as a share of the frame, such as 20%."),
