@@ -36,9 +36,11 @@ _USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the thresh
 _CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
 _LEAST_EXPOSURE = 0.25  # factor of the threshold
 _VEILED = (0.15, 0.2), (0.15, 0.02)  # brightness of the darkest things, and what of it is no veil: few lack black
-_THICKEST = 4.0  # largest brightness of the veil, relative to the contrast that it leaves
+_THICKEST = 4.0, 1.5  # largest brightness of the veil, relative to the contrast that it leaves, and to a clipped one
+_CLIPPED = 0.98  # brightness from which it is clipped: the true contrast is larger
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
+_SETTLED = 2  # frames after an attempt to explain the light until another look
 _LOOKS = 4  # frames between two looks at a drift of the light, while neither it nor the background changes
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
@@ -115,6 +117,8 @@ class SceneModel:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
         if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
             self._adapt(self.engine.picture if self.engine.count else given, given)
+        elif self._light_trigger.since == _SETTLED:
+            self._adapt(self.engine.picture, given, rate=0)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
@@ -169,7 +173,7 @@ class SceneModel:
         dark, bright = (self._scale * level for level in dark_and_bright(sites))
         dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
         self._darkest = min(dark, self._darkest + rate * (dark - self._darkest))
-        thickest = _THICKEST * max(bright - self._darkest, 0.0)
+        thickest = _THICKEST[bright > _CLIPPED] * max(bright - self._darkest, 0.0)
         black = max(min(self._darkest - float(np.interp(self._darkest, *_VEILED)), thickest), 0.0)
         exposure = exposure_of(bright - black)
         full = exposure / self._scale
@@ -229,7 +233,6 @@ class SceneModel:
         if tried:
             light = self._change_light(pixels, known)
             self._light_trigger.fitted(light, share)
-            self._adapt(self._low_rank() / self._scale if light else self.engine.picture, pixels, rate=0)
             if light:
                 compared = self._compare(known)
                 share = self._share(compared, known)

@@ -103,7 +103,7 @@ class Reduction:
         self._strip = 0
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, movement: Movement | None) -> None:
-        """Take the detail anew in a strip of the newest frame, `plain` in full size."""
+        """Take the detail in a strip of the newest frame, `plain` in full size."""
         # `movement` is that of the reduced frame
         full, height = frame.reshape(self._detail.shape), len(frame)
         self._strip = (self._strip + 1) % (_STRIPS * _EVERY)
