@@ -121,14 +121,16 @@ def is_near(far, first, channels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clear_matching(over, filled, reach, share, counts, regions, keep):  # type: ignore[no-untyped-def]
-    """Clear matching candidates in `over`, (h, w), see `find_matching`, and regions of which most candidates match.
+def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, keep):  # type: ignore[no-untyped-def]
+    """Clear matching candidates in `over`, (h, w), see `find_matching`, and more in regions of which most match.
 
     A 2 is kept where most candidates around are 1 or 3 and fill a `share`, in a square of `reach` tiles to each side.
-    Regions are connected tiles with many candidates. `counts` (3, rows + 1, columns + 1), `regions` (3, rows * columns)
-    int32 and `keep` (w,) uint8 are work.
+    Regions are connected tiles with many candidates; where most of them match, all are cleared that do or that have a
+    colour of the background in such a square. `counts` (3, rows + 1, columns + 1), `regions` (3, rows * columns) int32
+    and `keep` (w,) uint8 are work.
     """
     h, w = over.shape
+    largest, radius = limits.threshold / limits.scale, reach * TILE
     rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
     sum_tiles(over, filled, counts)
     join_tiles(counts, regions)
@@ -142,12 +144,32 @@ def clear_matching(over, filled, reach, share, counts, regions, keep):  # type: 
             area = (min(bottom * TILE, h) - top * TILE) * (min(right * TILE, w) - left * TILE)
             most = max(window(counts[1], top, bottom, left, right), share * area)
             bits, i = 3 if one >= most else 1, root_of(regions[0], r * columns + t)
-            keep[t * TILE : min((t + 1) * TILE, w)] = 0 if regions[2, i] > _MOVING * regions[1, i] else bits
+            keep[t * TILE : min((t + 1) * TILE, w)] = 4 if regions[2, i] > _MOVING * regions[1, i] else bits
         for i in range(r * TILE, min((r + 1) * TILE, h)):
             flags = over[i]
-            if is_filled(filled, i * w, (i + 1) * w):
-                for j in range(w):
-                    flags[j] &= keep[j]
+            if not is_filled(filled, i * w, (i + 1) * w):
+                continue
+            for j in range(w):
+                flags[j] = (flags[j] | (flags[j] == 1) << 2) & keep[j]
+            for j in range(w):
+                if flags[j] == 4 and is_around(x, l, i, j, radius, len(limits.lanes), largest * largest):
+                    flags[j] = 0
+
+
+@part
+def is_around(x, l, i, j, radius, channels, limit):  # type: ignore[no-untyped-def]
+    """Return whether a pixel of `l` within `radius` has nearly the colour of ``x[i, j]``; both (h, w, c); a sample."""
+    h, w = l.shape[0], l.shape[1]
+    step = max(radius // 8, 1)
+    for row in range(max(i - radius, 0), min(i + radius + 1, h), step):
+        for column in range(max(j - radius, 0), min(j + radius + 1, w), step):
+            total = _ZERO
+            for c in range(channels):
+                s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
+                total += s * s
+            if total < limit:
+                return True
+    return False
 
 
 @part

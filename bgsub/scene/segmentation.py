@@ -196,6 +196,7 @@ class Segmenter:
         self._lanes, self._places = constant(channels), np.empty((self._bands, CHUNK), np.uint64)
         self._far = np.empty((self._bands, CHUNK * channels), np.uint8)
         self._find_matching = TypedKernel(_match_kernels.find_matching)
+        self._clear_matching = TypedKernel(_match_kernels.clear_matching)
         self._shadow_kernel = TypedKernel(_shadow_kernels.find_shadows)
         self._learn_shadows = TypedKernel(_shadow_kernels.learn_shadows)
         self.noise = NoiseScale(shape, self._joint)
@@ -285,7 +286,7 @@ class Segmenter:
                     self._find_matching.call(begin, end, *inputs, self._places[band], self._far[band])
 
                 in_bands(find, mask[0].size, self._bands, CHUNK)
-            _match_kernels.clear_matching(candidates, filled, self._reach, _FILLED, *self._tiles)
+            self._clear_matching.call(x, background, limits, candidates, filled, self._reach, _FILLED, *self._tiles)
         _segment_kernels.majority(candidates, filled, self.side, self._columns[0], self._counts[0], *mask)
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
