@@ -317,7 +317,7 @@ def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
     return shares, over
 
 
-def cleared(over, reach, filled, tile, dense, moving):
+def cleared(x, l, limit, over, reach, filled, tile, dense, moving):
     """Return the candidates, 0 or 1, after those that match are outvoted or cleared; see the kernel."""
     result = (over > 0).astype(np.uint8)
     for i, j in zip(*np.nonzero(over == 2), strict=True):
@@ -333,8 +333,16 @@ def cleared(over, reach, filled, tile, dense, moving):
     for region in range(1, count + 1):
         own = over[(regions == region) & (over > 0)]
         if np.mean(own > 1) > moving:
-            result[regions == region] = 0
+            for i, j in zip(*np.nonzero(regions == region), strict=True):
+                result[i, j] = over[i, j] == 1 and not is_around(x[i, j], l, i, j, tile * reach, limit)
     return result
+
+
+def is_around(colour, l, i, j, radius, limit):
+    """Return whether one of at most 17 x 17 pixels within a radius is nearer than `limit` to a colour."""
+    step = max(radius // 8, 1)
+    around = l[max(i - radius, 0) : i + radius + 1 : step, max(j - radius, 0) : j + radius + 1 : step]
+    return np.linalg.norm(around.astype(float) - colour, axis=2).min() < limit
 
 
 def scrambled(frame, pixel):

@@ -232,7 +232,7 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
     uneven, even = 9 * (channels * _UNEVEN / scale) ** 2, _WEIGHT if limits.is_coloured else np.int8(0)
     weak = lightest, error * error, error * error / (_WEAK * _WEAK)
     ranges = limits.black, tiny, square, *weak, tint
-    count = 0
+    count, sigma = 0, limits.sigma.reshape(-1)
     for q in range(filled.size):
         a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
         if shaded[q] != 0:
@@ -248,6 +248,9 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
         count += found
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
+                continue
+            if limits.factor * sigma[p] > limits.restless:  # varies by itself
+                flat_weight[p] = 0
                 continue
             if not (0 < p // w < h - 1 and 0 < p % w < w - 1):
                 flat_weight[p] = even

@@ -76,11 +76,15 @@ def test_clear_matching_equals_its_twin(h, w, reach, seed):
     over[: rng.integers(0, h + 1)] = 0
     over[:, : rng.integers(0, w + 1)] &= 2
     over[:, rng.integers(0, w + 1) :] &= 1
+    l = rng.integers(0, 256, (h, w, 3)).astype(np.uint8)
+    x = np.where(rng.random((h, w, 1)) < 0.5, rng.permuted(l, axis=1), rng.integers(0, 256, l.shape)).astype(np.uint8)
     limits = _match_kernels._DENSE, float(_match_kernels._MOVING)
-    expected = reference.cleared(over, reach, 0.25, TILE, *limits)
+    memory = memory_of(np.zeros((h, w)), 1 / 255)
+    expected = reference.cleared(x, l, 255 * memory.threshold, over, reach, 0.25, TILE, *limits)
     rows, columns = -(-h // TILE), -(-w // TILE)
     tiles = np.zeros((3, rows + 1, columns + 1), np.int32), np.full((3, rows * columns), 9, np.int32)
-    _match_kernels.clear_matching(over, reference.filled(over), reach, F(0.25), *tiles, np.zeros(w, np.uint8))
+    given = over, reference.filled(over), reach, F(0.25), *tiles, np.zeros(w, np.uint8)
+    _match_kernels.clear_matching(x, l, memory, *given)
     np.testing.assert_array_equal(over > 0, expected)
 
 
