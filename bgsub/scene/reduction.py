@@ -20,6 +20,7 @@ from bgsub.separation import BACKGROUND, FOREGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
 _STRIPS, _EVERY = 32, 8  # of the detail; one is renewed every so many frames
+_FIRST = 2 * _STRIPS  # frames that renew one each: objects of the first frame leave their outlines in the detail
 _MARGIN = 3  # pixels: distance of the detail from foreground
 _LONGEST = 32767  # side of a picture that OpenCV warps
 _SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
@@ -106,10 +107,11 @@ class Reduction:
         """Take the detail in a strip of the newest frame, `plain` in full size."""
         # `movement` is that of the reduced frame
         full, height = frame.reshape(self._detail.shape), len(frame)
-        self._strip = (self._strip + 1) % (_STRIPS * _EVERY)
-        number = self._strip // _EVERY
+        self._strip = self._strip + 1 if self._strip + 1 < _FIRST + _STRIPS * _EVERY else _FIRST
+        every = 1 if self._strip < _FIRST else _EVERY
+        number = self._strip // every % _STRIPS
         first, last = number * height // _STRIPS, (number + 1) * height // _STRIPS
-        if self._strip % _EVERY == 0 and first < last and self._can_move(movement):
+        if self._strip % every == 0 and first < last and self._can_move(movement):
             top, end = max(first - _MARGIN, 0), min(last + _MARGIN, height)
             matrix = (Movement() if movement is None else self._enlarged(movement)).matrix(full.shape)
             matrix[:, 2] += top * matrix[:, 1]  # of the strip
@@ -163,7 +165,7 @@ class Reduction:
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self._detail[...] = array_of(state, "detail", self._detail.shape, self._detail.dtype.name)
-        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_STRIPS * _EVERY + 1) - 1
+        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_FIRST + _STRIPS * _EVERY + 1) - 1
 
 
 def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:
