@@ -186,7 +186,7 @@ def drift(monkeypatch, rank, period, n, rate=None):
     worst = 0.0
     for i in range(n):
         engine.begin(frames[i % 60])
-        compared = background.separate(engine, None)
+        compared = background.separate(engine, None, None)
         background.learn(compared.update, rate)
         if i % 9 == 0 or i == n - 1:
             U = basis_of(background.tracker)

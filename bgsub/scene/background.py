@@ -27,6 +27,7 @@ _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
+_FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
 
@@ -59,7 +60,7 @@ class StartBackground:
             pixels[known] = self.colours.background.reshape(pixels.shape)[known] + half
         buffer.add(pixels.reshape(-1))
 
-    def separate(self, engine: SweepEngine, _hidden: np.ndarray | None) -> Comparison:
+    def separate(self, engine: SweepEngine, _age: np.ndarray | None, _known: np.ndarray | None) -> Comparison:
         """Compare the frame of the engine."""
         return Comparison(engine.compare(self.low_rank()), None)
 
@@ -115,12 +116,15 @@ class TrackedBackground:
         Y = yield from batch_start_in_parts(X, float(self._scale), self.tracker.surrogate_, self._index, U)
         self._subspace = self.tracker.begin(basis, Y).subspace_
 
-    def separate(self, engine: SweepEngine, hidden: np.ndarray | None) -> Comparison:
-        """Compare the frame of the engine; pixels where `hidden`, (h, w) uint16, is not 0 are not observed."""
+    def separate(self, engine: SweepEngine, age: np.ndarray | None, known: np.ndarray | None) -> Comparison:
+        """Compare the frame of the engine; of pixels with an `age`, (h, w) uint16, or `known`, nothing is learned."""
         subspace, seen = self._subspace, _EVERYTHING
         np.multiply(engine.images.pixels.take(self._index), self._scale, out=self._values)
+        hidden = age if known is None else known.astype(np.uint16) if age is None else age | known
         if hidden is not None:
             seen = np.equal(hidden.take(self._places), 0, out=self._seen)
+            if seen.mean() < _FEW:  # a fit to these could be anything, and last as long as all else is foreground
+                seen = _EVERYTHING if known is None else np.equal(known.take(self._places), 0, out=self._seen)
         sweep = subspace.begin(self._values, seen, PERIOD, self._entries)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn

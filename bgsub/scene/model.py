@@ -253,12 +253,9 @@ class SceneModel:
 
     def _compare(self, known: np.ndarray | None) -> Comparison:
         """Compare a frame with the background."""
-        hidden = self.objects.hidden_pixels()
-        if known is not None:
-            hidden = known.astype(np.uint16) if hidden is None else hidden | known
         background = self.start or self.tracked
         assert background is not None
-        compared = background.separate(self.engine, hidden)
+        compared = background.separate(self.engine, self.objects.hidden_pixels(), known)
         if not self.segmenter.noise.is_empty:
             return compared
         self.segmenter.noise.begin(self.engine.residual())

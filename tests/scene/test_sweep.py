@@ -238,7 +238,7 @@ def test_every_frame_equals_a_dense_step_on_visited_blocks(surrogate, period, dt
         U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
         hidden = (np.random.default_rng(i).random(shape[:2]) < 0.2).astype(np.uint16) if i % 5 == 2 else None
         engine.begin(pixels)
-        influence = background.separate(engine, hidden).update
+        influence = background.separate(engine, hidden, None).update
         y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
         seen = 1 if hidden is None else np.repeat(hidden.reshape(-1) == 0, shape[2])
         residual = seen * (x - U @ y)
@@ -275,6 +275,18 @@ def test_orthonormal_after_many_frames(rank, period, n, rate, monkeypatch):
     tracker, worst = dense.drift(monkeypatch, rank, period, n, rate)
     rows = tracker.components_.astype(float)
     assert max(worst, np.abs(rows @ rows.T - np.eye(rank)).max()) < 1e-4
+
+
+def test_coefficients_recover_while_all_is_foreground():
+    frames = dense.planted((30, 40, 3), F, 32, 3)
+    background, engine = dense.tracked(frames, 2)
+    subspace, age = background.tracker.subspace_, np.ones((30, 40), np.uint16)
+    for known, recovers in ((None, True), (np.ones((30, 40), bool), False)):
+        subspace.y = np.array([1.0, 20.0])  # of nothing that was seen
+        engine.begin(frames[20])
+        background.separate(engine, age, known)
+        error = np.abs(background.low_rank().reshape(frames[20].shape) - frames[20])
+        assert (np.median(error) < 0.02) == recovers  # what the user knows to be foreground is never fitted
 
 
 @pytest.mark.large
