@@ -3,7 +3,7 @@
 References
 ----------
 R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts, and shadows in video streams, PAMI
-25(10), 2003: stopped objects and ghosts. The test by the edges along the outline is our own.
+25(10), 2003: stopped objects and ghosts. The test by edges and colours is our own.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
+_NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
@@ -256,14 +257,16 @@ class StandingObjects:
         return due
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
-        """Choose standing regions that show the background in other light, or whose outline is an edge of it alone."""
-        # the longer the background was seen compared with the region, the clearer the edges must be
+        """Choose standing regions that show the background in other light, or stand out in the background only."""
+        # a region stands out by the edges along its outline and by colours that are not around it; the longer the
+        # background was seen compared with the region, the clearer this must be
         old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
+        square = np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
-            box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
+            box = np.s_[max(top - _NEAR, 0) : top + height + _NEAR, max(left - _NEAR, 0) : left + width + _NEAR]
             if cv2.countNonZero(old[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
                 continue
             region = np.zeros(mask[box].shape, np.uint8)
@@ -273,10 +276,21 @@ class StandingObjects:
                 continue
             inside = region != 0
             odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
-            seen, known = edges_along((x[box], background[box]), region)
-            if seen < min(odds, 1) * known or edges_inside(x[box], background[box], region) > _SURFACE:
+            images, around = (x[box], background[box]), cv2.dilate(region, square) & (mask[box] == 0)
+            steps = edges_along(images, region)
+            alike = [likeness(image, region, around, float(self._full)) for image in images]
+            is_ghost = steps[0] * alike[1] < min(odds, 1) * steps[1] * alike[0]
+            if is_ghost or edges_inside(*images, region) > _SURFACE:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
+
+
+def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: float) -> float:
+    """Return how alike the colours of an image, (h, w, c), are in two regions, (h, w) of 0 and 1: Bhattacharyya's."""
+    channels = list(range(min(image.shape[2], 3)))
+    sizes, ranges = [_BINS] * len(channels), [0, full * (1 + 1e-6)] * len(channels)
+    one, other = (cv2.calcHist([image], channels, part, sizes, ranges) for part in (region, around))
+    return _LEAST + 1 - cv2.compareHist(one, other, cv2.HISTCMP_BHATTACHARYYA) ** 2
 
 
 def edges_inside(one: np.ndarray, other: np.ndarray, region: np.ndarray) -> float:

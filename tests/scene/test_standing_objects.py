@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside
+from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside, likeness
 
 F = np.float32
 H, W, FPS = 40, 50, 10
@@ -163,6 +163,38 @@ def test_a_remain_that_was_background_once_is_no_light():
     pictures = with_object(np.s_[10:30, 24:44], 0.95)
     assert see(objects, *pictures, mask_of(left)) is None
     assert_only(feed(objects, *pictures, mask_of(left, right), FPS), mask_of(left) == 255)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("full", [1, 255])
+def test_likeness_compares_colours(channels, full):
+    dtype, region = np.uint8 if full == 255 else F, np.zeros((H, W), np.uint8)
+    region[BOX] = 1
+    rows = np.repeat(np.arange(H) % 2, W).reshape(H, W, 1) * np.ones(channels)
+    striped, lit = (
+        (full * (0.2 + 0.6 * rows)).astype(dtype),
+        (full * (0.2 + 0.6 * rows * region[..., None])).astype(dtype),
+    )
+    assert likeness(striped, region, 1 - region, full) == pytest.approx(1.05, abs=1e-4)
+    assert likeness(lit, region, 1 - region, full) == pytest.approx(0.05 + np.sqrt(0.5), abs=1e-4)
+    alone = (full * np.where(region == 1, 1, 0.2)[..., None] * np.ones(channels)).astype(dtype)
+    assert likeness(alone, region, 1 - region, full) == pytest.approx(0.05, abs=1e-4)
+    assert likeness(alone, np.ones_like(region), np.zeros_like(region), full) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_colours_tell_a_ghost_where_edges_do_not():
+    rows, columns = np.indices((H, W)) // 2 % 2
+    ground = np.repeat((0.3 + 0.4 * ((rows + columns) % 2))[..., None], 3, axis=2).astype(F)
+    occupied, mask = ground.copy(), mask_of(BOX)
+    occupied[BOX] = 0.6, 0.4, 0.5
+    region = (mask == 255).astype(np.uint8)
+    seen, known = edges_along((ground, occupied), region)
+    assert 0.25 * known < seen
+    objects = {True: standing(3, ghosts=True), False: standing(3, ghosts=True)}
+    for both in objects.values():
+        both.support[:] = 25  # seen for 5 seconds, at least five times as long as the region
+    assert_only(feed(objects[True], ground, occupied, mask, FPS), with_rim(BOX))
+    assert not feed(objects[False], occupied, ground, mask, FPS)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
