@@ -57,6 +57,7 @@ class Moment:
         return replace(self, frame=values.astype(self.frame.dtype))
 
 
+_CLOTHES = (205, 205, 200), (50, 50, 160), (130, 160, 175), (45, 40, 40)  # BGR: white, red, beige, dark
 Change = Callable[[Moment], Moment]
 Transform = Callable[[Iterator[Moment]], Iterator[Moment]]
 
@@ -244,6 +245,26 @@ def close(moment: Moment, share: float) -> Moment:
         truth = truth.copy()
         truth[:, first:] = MOVING
     return replace(moment.with_levels(levels), truth=truth)
+
+
+def figure(moment: Moment) -> Moment:
+    """Let a figure a fifth of the frame high walk through its middle, in 300 frames, each time in another colour."""
+    height, width = moment.frame.shape[:2]
+    walk, step = divmod(moment.index, 300)
+    colour = np.array(_CLOTHES[walk % len(_CLOTHES)], np.float32)
+    if moment.frame.ndim == 2:
+        colour = colour.mean()
+    size = max(height // 28, 2), max(height // 10, 4)
+    shape = np.zeros((height, width), np.uint8)
+    cv2.ellipse(shape, (step * width // 300, height // 2), size, 0, 0, 360, MOVING, cv2.FILLED)
+    share = cv2.GaussianBlur(shape, (0, 0), 0.7).astype(np.float32) / MOVING
+    share = share if moment.frame.ndim == 2 else share[..., np.newaxis]
+    truth = moment.truth
+    if truth is not None:
+        edge = cv2.dilate(shape, np.ones((3, 3))) != cv2.erode(shape, np.ones((3, 3)))
+        truth = np.where(shape, np.uint8(MOVING), truth)
+        truth[edge] = UNKNOWN
+    return replace(moment.with_levels(moment.levels * (1 - share) + colour * share), truth=truth)
 
 
 def frozen(stream: Iterator[Moment], ticks: int) -> Iterator[Moment]:
@@ -453,6 +474,7 @@ CONDITIONS: dict[str, Transform] = {
     "black": each(black_frames),
     "covered": each(covered),
     "close": each(close, share=0.8),
+    "figure": each(figure),
 }
 EVERY = {"15fps": 2, "3fps": 10, "1fps": 25}
 """Conditions that skip frames: one frame in so many remains."""
