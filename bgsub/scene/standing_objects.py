@@ -35,6 +35,7 @@ _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
+_HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
@@ -279,8 +280,8 @@ class StandingObjects:
             images, around = (x[box], background[box]), cv2.dilate(region, square) & (mask[box] == 0)
             steps = edges_along(images, region)
             alike = [likeness(image, region, around, float(self._full)) for image in images]
-            is_ghost = steps[0] * alike[1] < min(odds, 1) * steps[1] * alike[0]
-            if is_ghost or edges_inside(*images, region) > _SURFACE:
+            colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
+            if steps[0] < min(odds, 1) * steps[1] * colours or edges_inside(*images, region) > _SURFACE:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 
