@@ -75,7 +75,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
                 if memory.radius == 1 and margin <= i < h - margin and margin <= j < w - margin:
                     found = matches_around(colours, others, pixel, np.uint64(w), channels, limit, margin)
                 else:
-                    found = nearest_nearby(x, l, i, j, memory.radius, channels) < limit
+                    found = is_around(x, l, i, j, memory.radius, channels, limit)
             belief = _BELIEF if found else memory.belief
             if not found and limits.factor * sigma[pixel] > limits.restless:
                 found = matches_sample(
@@ -154,22 +154,6 @@ def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, ke
             for j in range(w):
                 if flags[j] == 4 and is_around(x, l, i, j, radius, len(limits.lanes), largest * largest):
                     flags[j] = 0
-
-
-@part
-def is_around(x, l, i, j, radius, channels, limit):  # type: ignore[no-untyped-def]
-    """Return whether a pixel of `l` within `radius` has nearly the colour of ``x[i, j]``; both (h, w, c); a sample."""
-    h, w = l.shape[0], l.shape[1]
-    step = max(radius // 8, 1)
-    for row in range(max(i - radius, 0), min(i + radius + 1, h), step):
-        for column in range(max(j - radius, 0), min(j + radius + 1, w), step):
-            total = _ZERO
-            for c in range(channels):
-                s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
-                total += s * s
-            if total < limit:
-                return True
-    return False
 
 
 @part
@@ -279,18 +263,22 @@ def matches_beside(colours, others, here, there, channels, line, limit):  # type
 
 
 @part
-def nearest_nearby(x, l, i, j, radius, channels):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of ``x[i, j]`` from the pixels of `l` within `radius`; both (h, w, c)."""
+def is_around(x, l, i, j, radius, channels, limit):  # type: ignore[no-untyped-def]
+    """Return whether a pixel of `l` within `radius` is nearer than `limit`, squared, to ``x[i, j]``; both (h, w, c).
+
+    O(radius^2 c); from a radius of 16 on, not all pixels are compared.
+    """
     h, w = l.shape[0], l.shape[1]
-    nearest = np.float32(np.inf)
-    for row in range(max(i - radius, 0), min(i + radius + 1, h)):
-        for column in range(max(j - radius, 0), min(j + radius + 1, w)):
+    step = max(radius // 8, 1)
+    for row in range(max(i - radius, 0), min(i + radius + 1, h), step):
+        for column in range(max(j - radius, 0), min(j + radius + 1, w), step):
             total = _ZERO
             for c in range(channels):
                 s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
                 total += s * s
-            nearest = min(nearest, total)
-    return nearest
+            if total < limit:
+                return True
+    return False
 
 
 @part

@@ -148,7 +148,8 @@ def test_a_file_that_cannot_grow_does_not_get_its_final_name(tmp_path, name, lim
         sink.checkpoint()
     with file_limit(limit), pytest.raises(SinkError, match=f"{name}' cannot be written: File too large"):
         fed(sink, noise)
-    assert (capfd.readouterr(), caplog.messages) == (("", ""), [])
+    said = [record.message for record in caplog.records if record.name != "bgsub.kernels"]  # of an earlier test
+    assert (capfd.readouterr(), said) == (("", ""), [])
     assert name not in files(tmp_path)
 
 
