@@ -137,21 +137,23 @@ def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, ke
     for r in range(rows):
         if is_empty(counts, r):
             continue
-        top, bottom = max(r - reach, 0), min(r + reach + 1, rows)
+        top, bottom, has_moving = max(r - reach, 0), min(r + reach + 1, rows), False
         for t in range(columns):
             left, right = max(t - reach, 0), min(t + reach + 1, columns)
             one = window(counts[0], top, bottom, left, right)
             area = (min(bottom * TILE, h) - top * TILE) * (min(right * TILE, w) - left * TILE)
             most = max(window(counts[1], top, bottom, left, right), share * area)
             bits, i = 3 if one >= most else 1, root_of(regions[0], r * columns + t)
-            keep[t * TILE : min((t + 1) * TILE, w)] = 4 if regions[2, i] > _MOVING * regions[1, i] else bits
+            if regions[2, i] > _MOVING * regions[1, i]:
+                bits, has_moving = 4, True
+            keep[t * TILE : min((t + 1) * TILE, w)] = bits
         for i in range(r * TILE, min((r + 1) * TILE, h)):
             flags = over[i]
             if not is_filled(filled, i * w, (i + 1) * w):
                 continue
             for j in range(w):
                 flags[j] = (flags[j] | (flags[j] == 1) << 2) & keep[j]
-            for j in range(w):
+            for j in range(w if has_moving else 0):
                 if flags[j] == 4 and is_around(x, l, i, j, radius, len(limits.lanes), largest * largest):
                     flags[j] = 0
 

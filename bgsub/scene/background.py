@@ -123,7 +123,7 @@ class TrackedBackground:
         hidden = age if known is None else known.astype(np.uint16) if age is None else age | known
         if hidden is not None:
             seen = np.equal(hidden.take(self._places), 0, out=self._seen)
-            if seen.mean() < _FEW:  # a fit to these could be anything, and last as long as all else is foreground
+            if seen @ seen < _FEW * seen.size:  # a fit to these could be anything, for as long as they are few
                 seen = _EVERYTHING if known is None else np.equal(known.take(self._places), 0, out=self._seen)
         sweep = subspace.begin(self._values, seen, PERIOD, self._entries)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
