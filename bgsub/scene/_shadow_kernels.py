@@ -220,7 +220,8 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
     """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. Without colours, an
-    uneven background that is seen again says most, an even one nothing. `shaded`, of `dark` and `weight`, is replaced.
+    uneven background that is seen again says most, an even one nothing; restless pixels never do. `shaded`, of `dark`
+    and `weight`, is replaced.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -249,7 +250,7 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
-            if limits.factor * sigma[p] > limits.restless:  # varies by itself
+            if limits.factor * sigma[p] > limits.restless:
                 flat_weight[p] = 0
                 continue
             if not (0 < p // w < h - 1 and 0 < p % w < w - 1):

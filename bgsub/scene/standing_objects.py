@@ -289,7 +289,7 @@ class StandingObjects:
 def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: float) -> float:
     """Return how alike the colours of an image, (h, w, c), are in two regions, (h, w) of 0 and 1: Bhattacharyya's."""
     channels = list(range(min(image.shape[2], 3)))
-    sizes, ranges = [_BINS] * len(channels), [0, full * (1 + 1e-6)] * len(channels)
+    sizes, ranges = [_BINS] * len(channels), [0, full * (1 + 1e-6)] * len(channels)  # the end is excluded
     one, other = (cv2.calcHist([image], channels, part, sizes, ranges) for part in (region, around))
     return _LEAST + 1 - cv2.compareHist(one, other, cv2.HISTCMP_BHATTACHARYYA) ** 2
 
