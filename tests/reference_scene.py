@@ -43,12 +43,12 @@ class Texture:
             total = total + soft[..., None] * colour
         return 0.5 + 0.4 * np.tanh(1.5 * total)
 
-    def seen(self, h, w, dx=0.0, dy=0.0, angle=0.0):
-        """Return the frame, (h, w, channels) float32, of a rotated and shifted camera."""
+    def seen(self, h, w, dx=0.0, dy=0.0, angle=0.0, zoom=0.0):
+        """Return the frame, (h, w, channels) float32, of a rotated, zoomed and shifted camera."""
         rows, columns = np.mgrid[:h, :w].astype(float)
         cx, cy = (w - 1) / 2, (h - 1) / 2
         px, py = columns - cx - dx, rows - cy - dy
-        c, s = math.cos(angle), math.sin(angle)
+        c, s = math.cos(angle) / (1 + zoom), math.sin(angle) / (1 + zoom)
         return self.at(cx + c * px + s * py, cy - s * px + c * py).astype(np.float32)
 
 
@@ -146,13 +146,14 @@ def align_step(image, points, rows, soft, unit, movement):
     """One reweighted Gauss-Newton step as a dense least-squares problem: the new movement, the cost before, the length.
 
     Points from the centre of the picture. Unknowns: translation, angle in pixels at the corner, gain and offset with a
-    little inertia.
+    little inertia, and the zoom in pixels at the corner if the movement has one.
     """
     h, w, _ = image.shape
     n = points.shape[1]
     centre = np.array([(w - 1) / 2, (h - 1) / 2])
-    dx, dy, angle, gain, offset = movement
-    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    dx, dy, angle, gain, offset, *zoom = movement
+    size, k = 1 + sum(zoom), len(movement)
+    rotation = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     J, r, omega, cost = [], [], [], 0.0
     for point, row in zip(points.T.astype(float), rows.T.astype(float), strict=True):
         seen = sample(image, *(centre + rotation @ point + [dx, dy]))
@@ -165,10 +166,11 @@ def align_step(image, points, rows, soft, unit, movement):
         omega.append((1 + (residual / soft) ** 2) ** -2)
         cost += residual**2 / (soft**2 + residual**2) / n
     root = np.sqrt(np.array([*omega, 1e-3 * n, 1e-3 * n]))
-    J = np.array([*J, [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]], float)
+    J = np.array([*J, *np.eye(k)[3:5]], float)
     target = -np.array([*r, gain - 1, offset], float)
     step = np.linalg.lstsq(J * root[:, None], target * root, rcond=None)[0]
-    return movement + step / [1, 1, unit, 1, 1], cost, float(np.linalg.norm(step[:3]))
+    moved = np.delete(step, [3, 4])
+    return movement + step / [1, 1, unit, 1, 1, unit][:k], cost, float(np.linalg.norm(moved))
 
 
 # ---- light -------------------------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ _ONE = np.float32(1)
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
     """Write ``image(q) - gain * value - offset`` into `r`, (n,), with q the moved points, bilinear.  O(n c).
 
-    `points` (2, n): x and y from the centre; `rows` (5, n): derivatives of the reference by x, y, angle (pixels at the
-    corner), gain and offset; `movement` (5,): dx, dy, angle, gain, offset.
+    `points` (2, n): x and y from the centre; `rows` (5 or 6, n): derivatives of the reference by x, y, angle (pixels at
+    the corner), gain, offset and zoom (as the angle); `movement` (5 or 6,): dx, dy, angle, gain, offset, zoom.
     """
     h, w, channels = image.shape
     pixels = image.reshape(-1)
     cx, cy = np.float32((w - 1) / 2), np.float32((h - 1) / 2)
-    cos, sin = np.float32(math.cos(movement[2])), np.float32(math.sin(movement[2]))
+    size = 1 + movement[5] if movement.size > 5 else 1.0
+    cos, sin = np.float32(size * math.cos(movement[2])), np.float32(size * math.sin(movement[2]))
     tx, ty = cx + np.float32(movement[0]), cy + np.float32(movement[1])
     unit, gain, offset = np.float32(scale / channels), np.float32(movement[3]), np.float32(movement[4])
     values = rows[3]
@@ -54,9 +55,10 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
 
 @part
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take one reweighted Gauss-Newton step of `movement`, (5,), in place; return the cost before and the length."""
-    # weights 1 / (1 + (r / soft)^2)^2; `unit` is the movement of a corner per radian
-    n = r.size
+    """Take a reweighted Gauss-Newton step of `movement`, (5 or 6,), in place; return the cost before and the length."""
+    # weights 1 / (1 + (r / soft)^2)^2; `unit` is the distance of a corner from the centre
+    n, unknowns = r.size, movement.size
+    gram, right = gram[:unknowns, :unknowns], right[:unknowns]
     weights, weighted = work[0], work[1]
     inverse = np.float32(1 / (soft * soft))
     total = np.float32(0)
@@ -65,7 +67,7 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
         t = _ONE / (_ONE + s)
         total += s * t
         weights[k] = t * t
-    for i in range(5):
+    for i in range(unknowns):
         slope = rows[i]
         along = np.float32(0)
         for k in range(n):
@@ -88,7 +90,11 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
     movement[2] += right[2] / unit
     movement[3] += right[3]
     movement[4] += right[4]
-    return total / n, math.hypot(math.hypot(right[0], right[1]), right[2])
+    length = math.hypot(math.hypot(right[0], right[1]), right[2])
+    if unknowns > 5:
+        movement[5] += right[5] / unit
+        length = math.hypot(length, right[5])
+    return total / n, length
 
 
 @kernel

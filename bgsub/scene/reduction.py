@@ -136,7 +136,7 @@ class Reduction:
     def _enlarged(self, movement: Movement) -> Movement:
         """Return the movement of the full-size frame."""
         rows, columns = (n / m for n, m in zip(self.full.shape[:2], self.frames.shape[:2], strict=True))
-        return Movement(columns * movement.dx, rows * movement.dy, movement.angle)
+        return movement._replace(dx=columns * movement.dx, dy=rows * movement.dy)
 
     def enlarge_background(self, background: np.ndarray, movement: Movement | None) -> np.ndarray:
         """Return a background of the reduced format in full size, with the detail of full-size frames if any."""

@@ -36,12 +36,14 @@ _MOST_RESTS = 12  # that many and more count alike: nine frames are left out
 _LIKEWISE = 1.2  # factor of the cost of such a search from which on none is left out
 _ITERATIONS = (20, 12)  # coarse, fine
 _STILL = 0.4  # pixels: smaller movements are ignored
-_UPRIGHT = 0.1  # pixels at a corner: smaller rotations are ignored
+_UPRIGHT = 0.1  # pixels at a corner: smaller turns and zooms are ignored
 _FARTHEST = 0.3  # of the shorter side: larger movements are another scene
 _NEAR = 1.0  # pixels: the fine scale converges after shorter first steps
 _CONVERGED = 0.02  # pixels
 _SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on the fine one
 _FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
+_POOR = 0.2  # cost of a movement from which on a zoom is tried: shaking pictures lie below, a zoom by 1 % above
+_PATIENCE = 4  # such frames of a moving camera after one whose zoom did not pay, until another is tried
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
 _CLEAR = 0.5  # the same if the first step found none
@@ -49,31 +51,38 @@ _FAINTEST = 0.25  # smallest gain
 _ALIKE = 0.65  # smallest gain of steps that end elsewhere than the correlation: unlike pictures have lower ones
 _FEWEST = 24  # smallest number of points
 _AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
+_ZOOMS_AT_REST = np.append(_AT_REST, 0.0)
 
 
 class Movement(NamedTuple):
-    """A rotation (radians) about the centre of the image and a translation (pixels), from reference to frame."""
+    """A turn and a zoom about the centre of the image and a translation, from reference to frame."""
 
-    dx: float = 0.0
+    dx: float = 0.0  # pixels
     dy: float = 0.0
-    angle: float = 0.0
+    angle: float = 0.0  # radians
+    zoom: float = 0.0  # growth of lengths, relative to them
 
     def matrix(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the affine map, (2, 3), from coordinates (x, y) of the reference to those of the frame."""
-        c, s = math.cos(self.angle), math.sin(self.angle)
+        c, s = (1 + self.zoom) * math.cos(self.angle), (1 + self.zoom) * math.sin(self.angle)
         x, y = (shape[1] - 1) / 2, (shape[0] - 1) / 2
         return np.array([[c, -s, x - c * x + s * y + self.dx], [s, c, y - s * x - c * y + self.dy]])
 
     def reach(self, shape: tuple[int, ...]) -> float:
         """Return the largest displacement of a corner in pixels, to first order."""
-        return math.hypot(self.dx, self.dy) + abs(self.angle) * math.hypot(shape[0], shape[1]) / 2
+        return math.hypot(self.dx, self.dy) + math.hypot(self.angle, self.zoom) * math.hypot(shape[0], shape[1]) / 2
+
+    @property
+    def is_shift(self) -> bool:
+        """Whether the camera neither turned nor zoomed."""
+        return self.angle == self.zoom == 0
 
 
 class _Scale:
     """Points of a reference at one resolution, of pictures (h, w, c)."""
 
     # the strongest gradients of every cell; their squares (rows, cells, 8), and x and y from the centre, gradients,
-    # their turn, minus the value, -1 (7, rows, cells, 8)
+    # their turn, minus the value, -1, their growth (8, rows, cells, 8)
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         h, w, _ = shape
@@ -81,8 +90,8 @@ class _Scale:
         self._side = max(math.ceil(max(h, w) / _CELLS), 4)
         self.rows, cells = h // self._side, w // self._side
         self._strength = np.zeros((self.rows, cells, _PER_CELL), np.float32)
-        self._points = np.zeros((7, *self._strength.shape), np.float32)
-        self._solver = np.empty((5, 5)), np.empty(5)
+        self._points = np.zeros((8, *self._strength.shape), np.float32)
+        self._solver = np.empty((6, 6)), np.empty(6)
         self._unit = max(math.hypot((w - 1) / 2, (h - 1) / 2), 1.0)
         self.count = 0
 
@@ -127,11 +136,12 @@ class _Scale:
         points[2], points[3] = gx.take(places), gy.take(places)
         points[4] = (points[3] * points[0] - points[2] * points[1]) / np.float32(self._unit)
         points[5], points[6] = -grey.take(places), -1
+        points[7] = (points[2] * points[0] + points[3] * points[1]) / np.float32(self._unit)
         self._select()
 
     def _select(self) -> None:
         """Use the points that are not flat."""
-        points = self._points.reshape(7, -1).take(np.flatnonzero(self._strength > _FLAT), axis=1)
+        points = self._points.reshape(8, -1).take(np.flatnonzero(self._strength > _FLAT), axis=1)
         self.count = points.shape[1]
         few = np.ascontiguousarray(points[:, ::_PROBE])
         self._all, self._few = (points[:2], points[2:]), (few[:2], few[2:])
@@ -140,12 +150,13 @@ class _Scale:
     def step(
         self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool = False
     ) -> tuple[float, float]:
-        """Refine `movement`, (5,), by one step on `few` or all points; return the cost before it and its length."""
-        points = self._few if few else self._all
-        return _registration_kernels.align(image, scale, *points, soft, self._unit, movement, *self._work)
+        """Refine `movement`, (5 or 6,), by a step on `few` or all points; return the cost before it and its length."""
+        points, rows = self._few if few else self._all
+        rows = rows[: movement.size]
+        return _registration_kernels.align(image, scale, points, rows, soft, self._unit, movement, *self._work)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
-        """Refine `movement`, (5,), in pixels of this scale by at least one step; return the cost before the last."""
+        """Refine `movement`, (5 or 6,), in pixels of this scale by at least a step; return the cost before the last."""
         cost = 1.0
         for _ in range(iterations):
             cost, length = self.step(image, scale, soft, movement)
@@ -211,6 +222,7 @@ class Registration:
         self._shape: tuple[int, int, int] | None = None
         self._rests, self._wait = 1, 0  # searches in a row without movement, and frames until the next one
         self._usual = 0.0
+        self._in_vain = 0  # poor movements since the last zoom
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
         """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
@@ -248,7 +260,7 @@ class Registration:
         if self._shape is None:
             return {}
         return {
-            "numbers": np.array([self._rests, self._wait, self._usual], np.float64),
+            "numbers": np.array([self._rests, self._wait, self._usual, self._in_vain], np.float64),
             "spectrum": self._correlation.spectrum.copy(),
             "fine": self._fine.state(),
             "coarse": self._coarse.state(),
@@ -259,8 +271,8 @@ class Registration:
         if not state:
             return
         self._begin(shape)
-        rests, wait, self._usual = numbers_of(state, "numbers", 3)
-        self._rests, self._wait = int(rests), int(wait)
+        rests, wait, self._usual, in_vain = numbers_of(state, "numbers", 4)
+        self._rests, self._wait, self._in_vain = int(rests), int(wait), int(in_vain)
         self._fine.set_state(part_of(state, "fine"))
         self._coarse.set_state(part_of(state, "coarse"))
         spectrum = self._correlation.spectrum
@@ -270,7 +282,7 @@ class Registration:
         """Return the movement from the reference to a frame, (h, w, c), or None if the frame fits best unmoved."""
         if self._shape is None or self._fine.count < _FEWEST:
             return None
-        first = _AT_REST.copy()
+        first = _ZOOMS_AT_REST.copy()
         cost, step = self._fine.step(image, scale, _SOFTEST, first, few=True)
         is_quiet = cost < _FITS and step < _STILL
         if is_quiet and self._rests:  # at low contrast it may have moved; that is only looked at after a movement
@@ -278,7 +290,7 @@ class Registration:
         if self._wait and cost < self._usual:
             self._wait -= 1
             return None
-        near = first if cost < _FITS and step < _NEAR else None
+        near = first[:5] if cost < _FITS and step < _NEAR else None
         movement = self._searched(image, scale, near, _CLEAR if is_quiet else _GAIN)
         self._rests = 0 if movement else min(self._rests + 1, _MOST_RESTS)
         self._wait, self._usual = max(self._rests - _SURE, 0), _LIKEWISE * cost
@@ -293,21 +305,32 @@ class Registration:
                 fits = near[3] >= _FAINTEST and cost <= most * self._still(image, scale, near[3:])
                 return self._movement(near) if fits else None
         level = self._reduced(image)
-        found, farthest = _AT_REST.copy(), math.ceil(_FARTHEST * min(level.shape[:2]))
-        *shift, stands_out = self._correlation.find(level, farthest)
-        found[:2] = shift[:2]
-        if self._coarse.count >= _FEWEST:
-            self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
-        found[:2] *= self._factor
-        cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
+        *shift, stands_out = self._correlation.find(level, math.ceil(_FARTHEST * min(level.shape[:2])))
+        cost, found = self._refined(image, level, scale, np.array([*shift[:2], *_AT_REST[2:]]))
+        if cost > _POOR:
+            if self._rests or self._in_vain % _PATIENCE == 0:
+                zoomed = self._refined(image, level, scale, np.array([*shift[:2], *_ZOOMS_AT_REST[2:]]))
+                if zoomed[0] <= _GAIN * cost:
+                    cost, found = zoomed
+                    self._in_vain = -1
+            self._in_vain += 1
         dx, dy, width = (self._factor * length for length in shift)
-        still, away = self._still(image, scale, found[3:]), self._cost(image, scale, (dx, dy, 0.0, *found[3:]))
+        still, away = self._still(image, scale, found[3:5]), self._cost(image, scale, (dx, dy, 0.0, *found[3:5]))
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
         if min(cost, away) <= most * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
             return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
         if width and stands_out:  # among objects the steps go astray
             return self._movement(found if is_near else np.array([dx, dy, 0.0]))
         return None
+
+    def _refined(
+        self, image: np.ndarray, level: np.ndarray, scale: float, found: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Refine a movement, (5 or 6,), that is in pixels of the coarse `level`; return its cost, and itself."""
+        if self._coarse.count >= _FEWEST:
+            self._coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
+        found[:2] *= self._factor
+        return self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found), found
 
     def _cost(self, image: np.ndarray, scale: float, movement: tuple[float, ...]) -> float:
         """Return the cost of a movement and a light."""
@@ -320,11 +343,11 @@ class Registration:
         return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))
 
     def _movement(self, found: np.ndarray) -> Movement | None:
-        """Return a movement, (5,), None if it is too small or too large."""
+        """Return a movement, (5 or 6,), None if it is too small or too large."""
         assert self._shape is not None
-        dx, dy, angle = found[:3].tolist()
-        turn = abs(angle) * math.hypot(*self._shape[:2]) / 2
-        movement = Movement(dx, dy, angle if turn >= _UPRIGHT else 0.0)
+        dx, dy, *others = found[[0, 1, 2, *range(5, found.size)]].tolist()
+        least = _UPRIGHT / (math.hypot(*self._shape[:2]) / 2)
+        movement = Movement(dx, dy, *(x if abs(x) >= least else 0.0 for x in others))
         return movement if _STILL <= movement.reach(self._shape) <= _FARTHEST * min(self._shape[:2]) else None
 
 

@@ -17,6 +17,7 @@ from bgsub.separation import FOREGROUND, FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of foreground above which the scene may have changed
 _SUDDEN = 0.5  # least share of new foreground in a cut
+_BROKEN = 0.25  # least share of foreground of a new scene for which the return to the old one is looked at
 _STANDS = 1.0  # seconds without change after a slow change of the scene
 _STRONG = 0.2  # share of the pixels whose edges count
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
@@ -65,13 +66,17 @@ class SceneManager:
         result = self.model.separate(frame, known, frozen)
         if not watch or result.training is None:
             return result
-        if not self._is_new(before, result.training.known):
-            return self.model.blank(frame, None) if self._is_jolt else result
-        if self._parked is not None and self._parked.fits(frame):
+        known_there = result.training.known
+        is_new = self._is_new(before, known_there)
+        # a new scene may have been a single broken frame
+        is_doubtful = self.model.start is not None and is_mostly_foreground(self.model.mask, known_there, _BROKEN)
+        if (is_new or is_doubtful) and self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
             result = self.model.separate(frame, known, frozen)
             if not is_mostly_foreground(result.mask, known, _WHOLE_FRAME):
                 return replace(result, event=FrameEvent.SCENE_RETURN)
+        if not is_new:
+            return self.model.blank(frame, None) if self._is_jolt else result
         if self.model.tracker is not None or self._parked is None:
             self._parked = self.model
         self.model = SceneModel(self._frames, self._parameters)

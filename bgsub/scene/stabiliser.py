@@ -68,7 +68,7 @@ class Stabiliser:
     def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
         """Restore a state on frames of a shape; ParameterError if the arrays do not fit."""
         self._registration.set_state(part_of(state, "registration"), shape)
-        self._place = Movement(*array_of(state, "place", (3,), "float64").tolist())
+        self._place = Movement(*array_of(state, "place", (4,), "float64").tolist())
         self._age, self._rests = (int(count) for count in numbers_of(state, "counts", 2))
 
 
@@ -99,7 +99,7 @@ def _mapped(
     movement: Movement, image: np.ndarray, outside: np.ndarray | None, out: np.ndarray, *, forth: bool, smooth: bool
 ) -> np.ndarray:
     """Write `image` as the movement maps it, on top of `outside`, into `out`."""
-    if movement.angle == 0:  # without rotation: faster than OpenCV
+    if movement.is_shift:  # faster than OpenCV
         sign = 1 if forth else -1
         shift = _shift if smooth else _shift_nearest
         rows, columns = shift(image, sign * movement.dx, sign * movement.dy, out)

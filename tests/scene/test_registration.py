@@ -70,7 +70,8 @@ def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(d
     gx, gy = (array.ravel()[places] for array in slopes)
     y, x = places // w - (h - 1) / 2, places % w - (w - 1) / 2
     turn = (gy * x - gx * y) / np.hypot((w - 1) / 2, (h - 1) / 2)
-    expected = [gx, gy, turn, -(scale * image).mean(axis=2).ravel()[places], np.full(places.shape, -1)]
+    growth = (gx * x + gy * y) / np.hypot((w - 1) / 2, (h - 1) / 2)
+    expected = [gx, gy, turn, -(scale * image).mean(axis=2).ravel()[places], np.full(places.shape, -1), growth]
     np.testing.assert_allclose(state["points"][2:], expected, atol=1e-5)
 
 
@@ -110,23 +111,26 @@ def test_a_wall_that_is_lit_from_the_other_side_is_no_movement(h):
     assert registration.estimate(noisy(slope[:, ::-1], seed=2)) is None
 
 
-def equations(rng, n, c, h=20, w=26):
+def equations(rng, n, c, zooms, h=20, w=26):
     """Points from the centre of a picture and what the reference would be there."""
     y, x = rng.integers([1, 1], [h - 1, w - 1], (n, 2)).T
     points = np.stack([x - (w - 1) / 2, y - (h - 1) / 2]).astype(F)
-    rows = np.stack([*rng.normal(0, 0.1, (3, n)), -rng.random(n), -np.ones(n)]).astype(F)
+    rows = np.stack([*rng.normal(0, 0.1, (3, n)), -rng.random(n), -np.ones(n), rng.normal(0, 0.1, n)]).astype(F)
+    rows = rows[: 5 + zooms]
     return TEXTURES[c].seen(h, w), points, rows
 
 
-@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), rests=st.booleans(), seed=st.integers(0, 99))
-def test_steps_equal_gauss_newton(n, c, rests, seed):
+@given(c=st.sampled_from([1, 3]), rests=st.booleans(), zooms=st.booleans(), seed=st.integers(0, 99))
+def test_steps_equal_gauss_newton(c, rests, zooms, seed):
     rng = np.random.default_rng(seed)
-    image, points, rows = equations(rng, n, c)
-    work = np.empty(n, F), np.empty((2, n), F), np.empty((5, 5)), np.empty(5)
+    n = int(rng.integers(9, 31))
+    image, points, rows = equations(rng, n, c, zooms)
+    work = np.empty(n, F), np.empty((2, n), F), np.empty((6, 6)), np.empty(6)
     if rests:
-        image, expected = (255 * image).astype(np.uint8), np.array([0, 0, 0, 1.1, -0.05])
+        image, expected = (255 * image).astype(np.uint8), np.array([0, 0, 0, 1.1, -0.05, 0])
     else:
-        expected = np.array([*rng.normal(0, 1, 2), rng.normal(0, 0.05), 1 + rng.normal(0, 0.1), rng.normal(0, 0.1)])
+        expected = np.array([0, 0, 0, 1, 0, 0]) + rng.normal(0, [1, 1, 0.05, 0.1, 0.1, 0.05])
+    expected = expected[: 5 + zooms]
     movement, scale = expected.copy(), 1 / 255 if rests else 1.0
     for _ in range(1 if rests else 2):
         found = kernels.align(image, scale, points, rows, 0.25, 15.0, movement, *work)
@@ -176,6 +180,23 @@ def test_turns_are_found_in_a_scene(degrees):
     true = Movement(4.0, -3.0, math.radians(degrees))
     moved = cv2.warpAffine(frame, true.matrix(frame.shape), frame.shape[1::-1], borderMode=cv2.BORDER_REPLICATE)
     assert farthest(registration.estimate(moved, 1 / 255), true, *frame.shape[:2]) < 0.2
+
+
+@pytest.mark.parametrize(("zoom", "channels"), [(0.03, 1), (-0.05, 3), (0.08, 3)])
+def test_zooms_are_found(zoom, channels):
+    true = (2.0, -1.5, 0.0, zoom)
+    assert farthest(registered(channels).estimate(noisy(TEXTURES[channels].seen(H, W, *true))), true) < 0.2
+
+
+def test_a_shaking_camera_tries_a_zoom_every_fourth_time():
+    registration, true = registered(1), (3.0, -2.0, 0.0, 0.06)
+    for i in range(6):
+        shaken = TEXTURES[1].seen(H, W, 3.0, i - 2.0)
+        shaken[10:62, 10:80] = OBJECTS[1].seen(52, 70)  # half of the picture: no movement fits well
+        assert registration.estimate(noisy(shaken)).zoom == 0
+    zoomed = noisy(TEXTURES[1].seen(H, W, *true))
+    found = [farthest(registration.estimate(zoomed), true) < 0.2 for _ in range(4)]
+    assert found == [False, False, True, True]
 
 
 def test_the_frames_after_a_movement_are_searched_even_if_one_step_is_short():
@@ -244,6 +265,7 @@ def as_frame(image, dtype):
         ("uint16", 1, (-0.4, -0.2, 0.0)),
         ("float32", 3, (3.3, -2.4, 0.0)),
         ("float32", 1, (-0.4, -0.2, 0.0)),
+        ("uint8", 3, (1.3, -2.4, 0.0, 0.04)),
     ],
 )
 def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
