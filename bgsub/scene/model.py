@@ -44,6 +44,8 @@ _SETTLED = 2  # frames after an attempt to explain the light until another look
 _LOOKS = 4  # frames between two looks at a drift of the light, while neither it nor the background changes
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
+_TURNS, _BANDS = 4, 4  # later looks: each at this many bands, all of the picture in this many looks
+_THIN = 3  # lines of the thinnest band
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
 _QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
 _ALIKE = 1.5  # largest ratio of the two estimates
@@ -197,9 +199,22 @@ class SceneModel:
             return False
         pixels = self.frames.to_pixels(frame, self._buffer)
         pictures = [*self.start.buffer.frames[:_NOISY_AT].reshape(-1, *self._cube), pixels]
-        noise = min(sensor_noise(one, other) for one, other in pairwise(pictures)) * self._scale
+        return self._is_much(min(sensor_noise(one, other) for one, other in pairwise(pictures)))
+
+    def _look_at_noise(self, tracked: TrackedBackground, pixels: np.ndarray) -> None:
+        """Smooth the background, and all frames from now on, if noise has risen above the threshold, as by night."""
+        shown = self.engine.picture
+        turn = self.engine.count // _ADAPTS % _TURNS  # some bands of the picture; the background has no noise
+        bands = (np.array_split(image, _TURNS * _BANDS)[turn::_TURNS] for image in (pixels, shown))
+        if len(shown) >= _THIN * _TURNS * _BANDS and self._is_much(math.sqrt(2) * min(map(sensor_noise, *bands))):
+            self._smooth = True
+            picture = cv2.GaussianBlur(shown, (3, 3), _BLUR)
+            tracked.tracker.subspace_.retarget(self._unit(picture))
+
+    def _is_much(self, noise: float) -> bool:
+        """Return whether noise, in the unit of the pixels, exceeds the threshold."""
         threshold, factor = self.segmenter.limits
-        return bool(factor * math.sqrt(self._cube[2]) * noise > threshold)
+        return bool(factor * math.sqrt(self._cube[2]) * noise * self._scale > threshold)
 
     def blank(self, frame: np.ndarray, event: FrameEvent | None) -> FrameResult:
         """Return an empty result for a frame that shows nothing usable; it is not learned."""
@@ -349,6 +364,8 @@ class SceneModel:
         due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)
         if due is not None:
             self._release(pixels, due)
+        if self.tracked is not None and engine.count % _ADAPTS == 0 and result.movement is None and not self._smooth:
+            self._look_at_noise(self.tracked, pixels)
         if self.start is not None and self.start.buffer.is_full:
             self._advance_fit(self.start)
 

@@ -49,6 +49,20 @@ def test_a_walker_is_found_in_the_dark_and_in_noise(gain, noise, least):
 
 
 @pytest.mark.large
+def test_frames_are_smoothed_once_noise_rises_and_never_while_objects_move():
+    calm, masks = pictures(140)
+    rng = np.random.default_rng(1)
+    noisy = np.clip(calm + 12 * rng.standard_normal(calm.shape), 0, 255).astype(np.uint8)
+    night = np.concatenate([calm[:60], noisy[60:]])
+    for frames, is_smooth in ((calm, False), (night, True)):
+        subtractor = BackgroundSubtractor(start_frames=20)
+        found = np.array([subtractor.apply(frame) for frame in frames]) == 255
+        assert subtractor._scenes.model._smooth == is_smooth
+        assert np.mean(found[80:][masks[80:]]) > 0.95
+        assert np.mean(found[80:][~masks[80:]]) < 0.03
+
+
+@pytest.mark.large
 def test_a_dark_object_in_haze_is_no_shadow_and_a_shadow_is_one():
     rng = np.random.default_rng(0)
     still = cv2.GaussianBlur(rng.uniform(60, 200, (100, 120, 3)), (9, 9), 0) * (1, 0.9, 0.8)
