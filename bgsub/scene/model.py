@@ -29,6 +29,7 @@ from bgsub.tracking.tracker import SubspaceTracker
 _LEAVES = 0.6  # largest remaining share of unexplained sites after a light change
 _SAME_LIGHT = 0.9  # share of unchanged sites of successive frames under one light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
+_SHOWS = 0.7  # correlation with the background from which on a dark frame shows it
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
 _RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
@@ -223,14 +224,22 @@ class SceneModel:
         return FrameResult(self.frames, pixels, self._output, self.engine, self.segmenter, self.phase, event=event)
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
-        """Return whether a checked frame is nearly uniform while the background is not: the lens is covered."""
+        """Return whether a checked frame is nearly uniform, and not the background in the dark: the lens is covered."""
         if not self.engine.count:
             return False
         left = self.illumination.contrast(frame, self.frames.scale)
         if left >= _FLAT * _HIGHEST:
             return False
         usual = self.illumination.contrast(self.engine.picture, self._scale)
-        return usual > _CONTRAST and left < _FLAT * usual
+        if usual <= _CONTRAST or left >= _FLAT * usual:
+            return False
+        pictures = self.frames.to_pixels(frame, self._buffer), self.engine.picture
+        values = (self.illumination.sites(picture).mean(axis=0) for picture in pictures)
+        seen, shown = (brightness - brightness.mean() for brightness in values)
+        is_dark = bool(seen @ shown > _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
+        if is_dark:
+            self._light_trigger.since = 0  # the exposure is looked at soon
+        return not is_dark
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
         """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""

@@ -84,6 +84,22 @@ def test_light_is_explained_and_objects_stay(name):
     assert share(subtractor.apply(camera.frame(image))) < 0.15
 
 
+@pytest.mark.parametrize("gain", [0.2, 0.15])
+def test_a_room_is_still_seen_when_its_lamps_go_out(gain):
+    camera = Camera(picture())
+    subtractor = started(camera)
+    image, where = with_object(camera.background)
+    for i in range(10):
+        result = subtractor.process(camera.frame(gain * image, noise=0.5))
+        assert result.event is None  # one gain
+        assert i < 3 or share(result.mask, where) > 0.7  # until the threshold follows
+        result.mask[where] = 0
+        assert share(result.mask) < 0.03
+    for _ in range(3):
+        mask = subtractor.apply(camera.frame())
+    assert share(mask) < 0.02
+
+
 def test_light_in_the_start_phase_is_explained_unless_switched_off():
     camera = Camera(picture())
     subtractor = BackgroundSubtractor(**QUICK)
@@ -250,12 +266,12 @@ def test_ghosts_are_released_within_two_seconds():
     assert np.mean(last) < 14
 
 
-@pytest.mark.parametrize("level", [12, 250])
+@pytest.mark.parametrize("level", [12, 250, np.linspace(8, 16, W)[:, np.newaxis]])
 def test_covered_lens_is_an_event_and_changes_nothing(level):
     camera = Camera(picture())
     subtractor = started(camera)
     image, where = with_object(camera.background)
-    cover = np.full_like(camera.background, level)
+    cover = np.full_like(camera.background, 1) * level
     for _ in range(15):
         result = subtractor.process(camera.frame(cover))
         assert result.event == "covered"
