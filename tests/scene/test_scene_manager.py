@@ -84,13 +84,12 @@ def test_light_is_explained_and_objects_stay(name):
     assert share(subtractor.apply(camera.frame(image))) < 0.15
 
 
-@pytest.mark.parametrize("gain", [0.2, 0.15])
-def test_a_room_is_still_seen_when_its_lamps_go_out(gain):
+def test_a_room_is_still_seen_when_its_lamps_go_out():
     camera = Camera(picture())
     subtractor = started(camera)
     image, where = with_object(camera.background)
     for i in range(10):
-        result = subtractor.process(camera.frame(gain * image, noise=0.5))
+        result = subtractor.process(camera.frame(0.2 * image, noise=0.5))
         assert result.event is None  # one gain
         assert i < 3 or share(result.mask, where) > 0.7  # until the threshold follows
         result.mask[where] = 0
