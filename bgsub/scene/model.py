@@ -75,6 +75,7 @@ class SceneModel:
         )
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
+        self._lamps = 0  # 1 if lamps went on in the newest frame, -1 if they went out: the exposure is its own then
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
@@ -120,8 +121,16 @@ class SceneModel:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
         if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
             self._adapt(self.engine.picture if self.engine.count else given, given)
-        elif self._light_trigger.since == _SETTLED:
+        elif self._light_trigger.since == _SETTLED or self._lamps:
             self._adapt(self.engine.picture, given, rate=0)
+            if self._lamps > 0:  # edges of the dark are mostly noise
+                self.stabiliser.settle(self.engine.picture, self._scale)
+            self._lamps = 0
+        else:
+            seen, usual = (self.illumination.contrast(picture) for picture in (given, self.engine.picture))
+            self._lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
+            if self._lamps:
+                self._adapt(given, given, rate=0)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
@@ -236,10 +245,7 @@ class SceneModel:
         pictures = self.frames.to_pixels(frame, self._buffer), self.engine.picture
         values = (self.illumination.sites(picture).mean(axis=0) for picture in pictures)
         seen, shown = (brightness - brightness.mean() for brightness in values)
-        is_dark = bool(seen @ shown > _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
-        if is_dark:
-            self._light_trigger.since = 0  # the exposure is looked at soon
-        return not is_dark
+        return bool(seen @ shown <= _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
         """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""
@@ -411,7 +417,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
-            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth], np.float64),
+            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth, self._lamps], np.float64),
             **self._light_trigger.state(),
         }
         if self.start is not None:
@@ -423,9 +429,9 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        exposure, is_coloured, black, darkest, smooth = numbers_of(state, "scene", 5)
+        exposure, is_coloured, black, darkest, smooth, lamps = numbers_of(state, "scene", 6)
         model = cls(frames, parameters, bool(smooth))
-        model._darkest = darkest
+        model._darkest, model._lamps = darkest, int(lamps)
         model._set_scene(SceneLook(exposure, bool(is_coloured), black))
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
