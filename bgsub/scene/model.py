@@ -32,7 +32,6 @@ _FLAT = 0.25  # share of the contrast of the background below which the lens is 
 _SHOWS = 0.7  # correlation with the background from which on a dark frame shows it
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
 _HIGHEST = 0.5  # largest possible contrast
-_RETURNS = 0.5  # largest unexplained share of a frame that shows a parked scene
 _USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the threshold is as given
 _CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
 _LEAST_EXPOSURE = 0.25  # factor of the threshold
@@ -452,15 +451,15 @@ class SceneModel:
         model.start = None
         return model
 
-    def fits(self, frame: np.ndarray) -> bool:
-        """Return whether a frame shows this scene, in any light."""
+    def fits(self, frame: np.ndarray, leaves: float) -> bool:
+        """Return whether a frame shows this scene, in any light, but for the share `leaves` of it."""
         if not self.engine.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         bases = [self._low_rank()]
         if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
             bases.append(self._unit(self.engine.before))
-        return self._explain(x, bases, _RETURNS, of_all=True) is not None
+        return self._explain(x, bases, leaves, of_all=True) is not None
 
 
 def exposure_of(contrast: float) -> float:

@@ -43,6 +43,7 @@ _CONVERGED = 0.02  # pixels
 _SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on the fine one
 _FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
 _POOR = 0.2  # cost of a movement from which on a zoom is tried: shaking pictures lie below, a zoom by 1 % above
+_ZOOMED = 0.85  # largest cost with a zoom relative to that without one
 _PATIENCE = 4  # such frames of a moving camera after one whose zoom did not pay, until another is tried
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to rest
@@ -310,7 +311,7 @@ class Registration:
         if cost > _POOR:
             if self._rests or self._in_vain % _PATIENCE == 0:
                 zoomed = self._refined(image, level, scale, np.array([*shift[:2], *_ZOOMS_AT_REST[2:]]))
-                if zoomed[0] <= _GAIN * cost:
+                if zoomed[0] <= _ZOOMED * cost:
                     cost, found = zoomed
                     self._in_vain = -1
             self._in_vain += 1

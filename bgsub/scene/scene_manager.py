@@ -17,7 +17,8 @@ from bgsub.separation import FOREGROUND, FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of foreground above which the scene may have changed
 _SUDDEN = 0.5  # least share of new foreground in a cut
-_BROKEN = 0.25  # least share of foreground of a new scene for which the return to the old one is looked at
+_RETURNS = 0.5  # largest unexplained share of a frame that shows the old scene
+_BROKEN = 0.25  # the same if the new scene is not older than its start, and shows more foreground than that
 _STANDS = 1.0  # seconds without change after a slow change of the scene
 _STRONG = 0.2  # share of the pixels whose edges count
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
@@ -70,7 +71,8 @@ class SceneManager:
         is_new = self._is_new(before, known_there)
         # a new scene may have been a single broken frame
         is_doubtful = self.model.start is not None and is_mostly_foreground(self.model.mask, known_there, _BROKEN)
-        if (is_new or is_doubtful) and self._parked is not None and self._parked.fits(frame):
+        leaves = _RETURNS if is_new else _BROKEN if is_doubtful else 0
+        if leaves and self._parked is not None and self._parked.fits(frame, leaves):
             self.model, self._parked = self._parked, None
             result = self.model.separate(frame, known, frozen)
             if not is_mostly_foreground(result.mask, known, _WHOLE_FRAME):
