@@ -127,8 +127,9 @@ class SceneModel:
             self._lamps = 0
         else:
             seen, usual = (self.illumination.contrast(picture) for picture in (given, self.engine.picture))
-            self._lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
-            if self._lamps:
+            lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
+            if lamps and self._shows_background(given):
+                self._lamps = lamps
                 self._adapt(given, given, rate=0)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
@@ -241,10 +242,13 @@ class SceneModel:
         usual = self.illumination.contrast(self.engine.picture, self._scale)
         if usual <= _CONTRAST or left >= _FLAT * usual:
             return False
-        pictures = self.frames.to_pixels(frame, self._buffer), self.engine.picture
-        values = (self.illumination.sites(picture).mean(axis=0) for picture in pictures)
+        return not self._shows_background(self.frames.to_pixels(frame, self._buffer))
+
+    def _shows_background(self, pixels: np.ndarray) -> bool:
+        """Return whether a frame shows the background in any even light."""
+        values = (self.illumination.sites(picture).mean(axis=0) for picture in (pixels, self.engine.picture))
         seen, shown = (brightness - brightness.mean() for brightness in values)
-        return bool(seen @ shown <= _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
+        return bool(seen @ shown > _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
         """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""

@@ -73,10 +73,10 @@ class SceneManager:
         is_doubtful = self.model.start is not None and is_mostly_foreground(self.model.mask, known_there, _BROKEN)
         leaves = _RETURNS if is_new else _BROKEN if is_doubtful else 0
         if leaves and self._parked is not None and self._parked.fits(frame, leaves):
-            self.model, self._parked = self._parked, None
-            result = self.model.separate(frame, known, frozen)
-            if not is_mostly_foreground(result.mask, known, _WHOLE_FRAME):
-                return replace(result, event=FrameEvent.SCENE_RETURN)
+            returned = self._parked.separate(frame, known, frozen)
+            if not is_mostly_foreground(returned.mask, known, _WHOLE_FRAME):
+                self.model, self._parked = self._parked, None
+                return replace(returned, event=FrameEvent.SCENE_RETURN)
         if not is_new:
             return self.model.blank(frame, None) if self._is_jolt else result
         if self.model.tracker is not None or self._parked is None:
