@@ -158,6 +158,15 @@ def bump(moment: Moment, dx: float, dy: float, first: int = 100) -> Moment:
     return _moved(moment, np.column_stack([np.eye(2), shift]), math.ceil(max(abs(dx), abs(dy))) + 1)
 
 
+def zoom(moment: Moment, growth: float, first: int = 100) -> Moment:
+    """Zoom in about the centre from frame `first` of the stream on."""
+    if moment.index < first:
+        return moment
+    rows, columns = moment.frame.shape[:2]
+    scale = 1 + growth
+    return _moved(moment, np.array([[scale, 0, -growth * (columns - 1) / 2], [0, scale, -growth * (rows - 1) / 2]]), 0)
+
+
 def _moved(moment: Moment, move: np.ndarray, margin: int) -> Moment:
     height, width = moment.frame.shape[:2]
 
@@ -198,6 +207,11 @@ def noise(moment: Moment, sigma: float, gain: float = 1.0) -> Moment:
     """Darken by `gain`, then add Gaussian noise of `sigma` grey levels."""
     scatter = moment.rng.standard_normal(moment.frame.shape, dtype=np.float32)
     return moment.with_levels(moment.levels * np.float32(gain) + np.float32(sigma) * scatter)
+
+
+def night(moment: Moment, sigma: float, gain: float = 1.0) -> Moment:
+    """Darken and add noise, see `noise`, while the light is switched."""
+    return noise(moment, sigma, gain) if moment.switched else moment
 
 
 def jpeg(moment: Moment, quality: int) -> Moment:
@@ -461,7 +475,10 @@ CONDITIONS: dict[str, Transform] = {
     "turns": each(shake, 5, 0.7),
     "rotation": each(shake, 2, 0.3),
     "bump": each(bump, 4, -3),
+    "zoom": each(zoom, 0.04),
     "noise": each(noise, 10),
+    "night": each(night, 8),
+    "lamps-out": each(night, 0.8, 0.15),
     "lowlight": each(noise, 5, 0.3),
     "jpeg": each(jpeg, 20),
     "frozen": partial(frozen, ticks=200),
