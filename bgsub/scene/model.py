@@ -118,19 +118,7 @@ class SceneModel:
         given = self.frames.to_pixels(frame, self._buffer)
         if self._smooth:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
-        if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
-            self._adapt(self.engine.picture if self.engine.count else given, given)
-        elif self._light_trigger.since == _SETTLED or self._lamps:
-            self._adapt(self.engine.picture, given, rate=0)
-            if self._lamps > 0:  # edges of the dark are mostly noise
-                self.stabiliser.settle(self.engine.picture, self._scale)
-            self._lamps = 0
-        else:
-            seen, usual = (self.illumination.contrast(picture) for picture in (given, self.engine.picture))
-            lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
-            if lamps and self._shows_background(given):
-                self._lamps = lamps
-                self._adapt(given, given, rate=0)
+        self._follow_exposure(given)
         pixels, movement = given, None
         if self._parameters.stabilise and self.engine.count:
             pixels, movement = self.stabiliser.align(given, self.engine.picture, self._scale)
@@ -177,6 +165,23 @@ class SceneModel:
         self.tracked.move(places, picture)
         self.engine.compare(self._low_rank())
         self.stabiliser.settle(picture, self._scale)
+
+    def _follow_exposure(self, given: np.ndarray) -> None:
+        """Adapt to the scene from time to time, after a change of the light, and at once when lamps go on or out."""
+        picture = self.engine.picture
+        if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
+            self._adapt(picture if self.engine.count else given, given)
+        elif self._light_trigger.since == _SETTLED or self._lamps:
+            self._adapt(picture, given, rate=0)
+            if self._lamps > 0:  # edges of the dark are mostly noise
+                self.stabiliser.settle(picture, self._scale)
+            self._lamps = 0
+        else:
+            seen, usual = self.illumination.contrast(given), self.illumination.contrast(picture)
+            lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
+            if lamps and self._shows_background(given):
+                self._lamps = lamps
+                self._adapt(given, given, rate=0)
 
     def _adapt(self, picture: np.ndarray, frame: np.ndarray, rate: float = _VEIL_RATE) -> None:
         """Adapt to the contrast and the colours of the scene; `rate` is that of a rise of the black level."""
