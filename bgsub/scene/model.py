@@ -74,7 +74,7 @@ class SceneModel:
         )
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
-        self._lamps = 0  # 1 if lamps went on in the newest frame, -1 if they went out: the exposure is its own then
+        self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: the exposure is its own then
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
@@ -171,17 +171,17 @@ class SceneModel:
         picture = self.engine.picture
         if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
             self._adapt(picture if self.engine.count else given, given)
-        elif self._light_trigger.since == _SETTLED or self._lamps:
+            return
+        if self._light_trigger.since == _SETTLED or self._lamps:
             self._adapt(picture, given, rate=0)
-            if self._lamps > 0:  # edges of the dark are mostly noise
+            if self._lamps == 2:  # edges of the dark are mostly noise
                 self.stabiliser.settle(picture, self._scale)
-            self._lamps = 0
+        seen, usual = self.illumination.contrast(given), self.illumination.contrast(picture)
+        self._lamps = 2 if seen > usual / _FLAT else int(seen < _FLAT * usual)
+        if self._lamps and self._shows_background(given):
+            self._adapt(given, given, rate=0)
         else:
-            seen, usual = self.illumination.contrast(given), self.illumination.contrast(picture)
-            lamps = int(seen > usual / _FLAT) - int(seen < _FLAT * usual)
-            if lamps and self._shows_background(given):
-                self._lamps = lamps
-                self._adapt(given, given, rate=0)
+            self._lamps = 0
 
     def _adapt(self, picture: np.ndarray, frame: np.ndarray, rate: float = _VEIL_RATE) -> None:
         """Adapt to the contrast and the colours of the scene; `rate` is that of a rise of the black level."""

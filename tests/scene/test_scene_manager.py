@@ -89,14 +89,23 @@ def test_a_room_is_still_seen_when_its_lamps_go_out():
     subtractor = started(camera)
     image, where = with_object(camera.background)
     for _ in range(10):
-        result = subtractor.process(camera.frame(0.2 * image, noise=0.5))
+        again = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
+        frame = camera.frame(0.2 * image, noise=0.5)
+        result = subtractor.process(frame)
         assert result.event is None  # one gain
+        np.testing.assert_array_equal(again.apply(frame), result.mask)
         assert share(result.mask, where) > 0.7
         result.mask[where] = 0
         assert share(result.mask) < 0.03
     for _ in range(3):
         mask = subtractor.apply(camera.frame())
     assert share(mask) < 0.02
+    subtractor.apply(camera.frame(0.2 * image, noise=0.5))  # for one frame
+    result = subtractor.process(camera.frame(image))
+    assert result.event is None
+    assert share(result.mask, where) > 0.8
+    result.mask[where] = 0
+    assert share(result.mask) < 0.02
 
 
 def test_lamps_that_go_on_are_light():
