@@ -272,7 +272,8 @@ def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: 
     bases = _BASES * max(parameters.rank, _LEAST_RANK)
     entry = _RESULTS * (1 + given) + size * (_COPIES + parameters.start_length) + bases
     entry += _LIGHT * parameters.light
-    whole = 0 if scale == 1 else pixels * (5 + 7 * frames.channels * given)  # results, detail, residual
+    # results, detail, residual; byte frames measured
+    whole = 0 if scale == 1 else pixels * (5 + frames.channels * (6 if given == 1 else 7 * given))
     return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
 
 
