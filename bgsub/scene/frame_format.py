@@ -263,8 +263,8 @@ def scale_of(frames: FrameFormat, parameters: SubtractorParameters) -> float:
 
 
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
-    """Return an upper bound of the bytes that a stream takes at its peak, when the batch start ends."""
-    # per pixel of the model 90, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
+    """Return an upper bound of the bytes that a stream takes at its peak, all properties of a result read and held."""
+    # per pixel of the model 92, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
     # t and s bytes of an entry of the frames and of the model; 16 for a light change, further ones add 4 per channel
     scale = scale_of(frames, parameters) if scale is None else scale
     pixels = math.prod(frames.shape[:2])
@@ -272,9 +272,8 @@ def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: 
     bases = _BASES * max(parameters.rank, _LEAST_RANK)
     entry = _RESULTS * (1 + given) + size * (_COPIES + parameters.start_length) + bases
     entry += _LIGHT * parameters.light
-    # results, detail, residual; byte frames measured
-    whole = 0 if scale == 1 else pixels * (5 + frames.channels * (6 if given == 1 else 7 * given))
-    return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
+    held = 16 + 10 * frames.channels if given == 1 else 38 * frames.channels  # results in full size; measured
+    return int(pixels * (scale**2 * (_PIXEL + frames.channels * entry) + held))
 
 
 def check_stream_memory(frames: FrameFormat, parameters: SubtractorParameters, beside: int = 0) -> None:
