@@ -267,16 +267,20 @@ class Clock:
 
 
 class Outlet:
-    """The writing end of a pipe; when the reader closes it, `write` raises `ReaderGoneError` once."""
+    """The writing end of a pipe, with a buffer: Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._gone = descriptor, False
+        self._descriptor, self._gone, self._waiting = descriptor, False, b""
 
     def write(self, data: bytes) -> None:
-        """Write all bytes, waiting for the reader; SinkError if the system refuses them."""
+        """Add bytes to the buffer."""
+        self._waiting += data
+
+    def flush(self) -> None:
+        """Send the buffer, waiting for the reader; SinkError if the system refuses it, ReaderGoneError once."""
         if self._gone:
             return
-        left, self._gone = memoryview(data), True  # stays so after an error
+        left, self._waiting, self._gone = memoryview(self._waiting), b"", True  # stays so after an error
         with os_errors_as(SinkError, "standard output cannot be written"):
             try:
                 while left:
@@ -302,7 +306,6 @@ class StreamSink(Sink):
         without_delay = {"tune": "zerolatency"} if chosen.codec == "libx264" else {}
         self._encoding = replace(chosen, options=chosen.options | without_delay)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
-        self._buffer = _Buffer()
         self._encoder: encoding.SegmentEncoder | None = None
         self._muxer: Muxer | None = None
 
@@ -314,7 +317,7 @@ class StreamSink(Sink):
         if self._encoder is None:
             size = image.shape[1], image.shape[0]
             self._encoder = encoding.SegmentEncoder(self._encoding, size, self._fps)
-            self._muxer = Muxer(self._buffer, self._encoding, size, self._fps, None, 0.0)
+            self._muxer = Muxer(self._outlet, self._encoding, size, self._fps, None, 0.0)
         self._send(self._encoder.encode(self._encoder.frame_of(image, self._clock.ticks_of(frame))))
 
     def close(self) -> None:
@@ -335,15 +338,7 @@ class StreamSink(Sink):
         assert self._muxer is not None
         for packet in packets:
             self._muxer.write(packet)
-        data = bytes(self._buffer)
-        self._buffer.clear()
-        self._outlet.write(data)
-
-
-class _Buffer(bytearray):
-    """Output buffer for FFmpeg, because Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
-
-    write = bytearray.extend
+        self._outlet.flush()
 
 
 def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
