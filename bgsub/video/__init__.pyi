@@ -1,8 +1,8 @@
 from .privacy_mask import PrivateSource as PrivateSource
 from .regions import Regions as Regions
-from .sinks.arrays import ArraySink as ArraySink
 from .sinks.base import Sink as Sink
 from .sinks.create import create_sinks as create_sinks
+from .sinks.images import ArraySink as ArraySink
 from .sinks.images import ImageSequenceSink as ImageSequenceSink
 from .sinks.images import StillSink as StillSink
 from .sinks.video import VideoSink as VideoSink

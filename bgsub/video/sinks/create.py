@@ -11,9 +11,8 @@ from typing import NamedTuple
 from bgsub.errors import ParameterError, SinkError, logger
 from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
-from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.images import ImageSequenceSink, StillSink, default_prefix
+from bgsub.video.sinks.images import ArraySink, ImageSequenceSink, StillSink, default_prefix
 from bgsub.video.sinks.video import VideoSink, standard_output_sink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipes import STANDARD
