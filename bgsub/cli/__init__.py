@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import platform
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import distributions
 from pathlib import Path
 
 import click
 
+from bgsub._version import __version__
 from bgsub.cli import reporting
 from bgsub.cli.batch import batch
 from bgsub.cli.decompose import decompose
@@ -20,9 +23,27 @@ from bgsub.cli.help import EXITING, REPORTING, HelpContext, write_sections
 from bgsub.cli.live import live, regions
 from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
-from bgsub.cli.setup import config, print_versions, warm_up
+from bgsub.cli.settings import Command, config
 from bgsub.errors import StoppedError
 from bgsub.jobs.interrupts import interruption, take_signals, terminations
+
+
+@click.command(
+    cls=Command,
+    short_help="Compile all kernels now, for images and installers.",
+    examples={"bgsub warm-up": "Once after an installation, so that the first run starts at once"},
+)
+def warm_up() -> None:
+    """Compile all kernels for grey and colour frames of any type.
+
+    Without this command the first run that needs a kernel compiles it, once per installation. Kernels that are
+    compiled already are kept. They are stored beside the sources or, if these cannot be written, in the cache of the
+    user; NUMBA_CACHE_DIR names another folder.
+    """
+    from bgsub.scene.kernel_warmup import warm_up_all  # noqa: PLC0415 - it imports Numba
+
+    click.echo(f"all kernels are in {warm_up_all()}")
+
 
 _GROUPS = {
     "Separate": (run, batch, decompose),
@@ -31,6 +52,19 @@ _GROUPS = {
     "Measure": (demo, evaluate, bench),
     "Set up": (config, regions, warm_up),
 }
+
+_OPENCV = [f"opencv-{kind}" for kind in ("python", "contrib-python", "python-headless", "contrib-python-headless")]
+_PACKAGES = (*_OPENCV, "av", "numpy", "scipy", "numba", "llvmlite", "distributed")
+
+
+def _print_versions(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    """Print the versions of bgsub and of its packages, and exit; the callback of ``--version``."""
+    if value and not context.resilient_parsing:
+        found = {one.name: one.version for one in distributions()}
+        packages = [f"{name} {found[name]}" for name in _PACKAGES if name in found]
+        system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+        click.echo("\n".join([f"bgsub {__version__}", system, ", ".join(packages)]))
+        context.exit()
 
 
 class Program(click.Group):
@@ -60,7 +94,10 @@ class Program(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
-    "--version", callback=print_versions, help="Show the versions of bgsub and of the packages that it uses.", **EXITING
+    "--version",
+    callback=_print_versions,
+    help="Show the versions of bgsub and of the packages that it uses.",
+    **EXITING,
 )
 @click.option(
     "--config",

@@ -21,8 +21,7 @@ from bgsub.cli.method_options import MethodCommand, model_option, save_model_opt
 from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
 from bgsub.cli.reporting import FAILURE, OK, Reporting, exit_status, json_option, logger
 from bgsub.cli.setting_sources import REGIONS_FILE, called, setting_of
-from bgsub.cli.settings import Command
-from bgsub.cli.setup import as_toml
+from bgsub.cli.settings import Command, as_toml
 from bgsub.errors import ParameterError, SinkError, printable
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.jobs.job import Job, JobResult

@@ -1,7 +1,8 @@
-"""Commands with settings from files (click's `default_map`) and from the environment."""
+"""Commands with settings from files (click's `default_map`) and from the environment; ``bgsub config``."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,3 +117,64 @@ def as_typed(option: click.Parameter, setting: Setting) -> str | list[str]:
 def as_text(value: Any) -> str:
     """Return a value as it would be typed."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@click.command(
+    cls=Command,
+    takes_settings=False,
+    short_help="Show the settings from files and variables, and their sources.",
+    examples={"bgsub config run": "The settings of bgsub run and where they come from"},
+)
+@click.argument("command", required=False)
+@click.pass_context
+def config(context: click.Context, command: str | None) -> None:
+    """Print the settings of COMMAND, by default of all commands, as TOML with their sources.
+
+    \b
+    Later ones win:
+      the defaults, which "bgsub COMMAND --help-all" shows
+      the user's file, such as ~/.config/bgsub/config.toml
+      bgsub.toml in this folder
+      bgsub-regions.toml in this folder: regions drawn on the page of bgsub live
+      the file of bgsub --config FILE, or of the variable BGSUB_CONFIG
+      variables: BGSUB_OPTION for all commands, BGSUB_COMMAND_OPTION for one
+      the command line
+
+    In a file, keys at the top apply to every command that has the option, those in [run] to run only. [method] has
+    the parameters of bgsub.BackgroundSubtractor. A key is the long name of an option; _ may replace the hyphens. An
+    option without a value is true or false; an option that can be repeated takes a list. Paths are relative to the
+    working folder, as on the command line. A bgsub.toml that --config does not name may come from a stranger: it
+    cannot open ports to the network, set a token, run programs, send anything, or name files outside the folder.
+    """
+    known = commands(context)
+    if command is not None and command not in known:
+        hint = did_you_mean(command, known)
+        raise click.UsageError(f"COMMAND must be one of {', '.join(known)}, got {command!r}{hint}")
+    settings, tables = load(context), []
+    for name in known if command is None else [command]:
+        own = click.Context(known[name], info_name=name)
+        apply(own, settings[name])
+        lines = [line for one in known[name].params if (line := _line(own, one))]
+        if lines:
+            tables.append("\n".join([f"[{name}]", *lines]))
+    none = "# no settings in files or variables; bgsub COMMAND --help-all shows the defaults"
+    click.echo("\n\n".join(tables) or none)
+
+
+def _line(context: click.Context, option: click.Parameter) -> str:
+    """Return the line of an option that is set, after a check of its value; empty for its default."""
+    value, source = option.consume_value(context, {})
+    context.set_parameter_source(option.name or "", source)
+    setting = setting_of(context, option)
+    if setting is None:
+        return ""
+    option.process_value(context, value)
+    shown = "***" if getattr(option, "hide_input", False) else setting.value
+    return f"{keys_of(option)[0]} = {as_toml(shown)}  # {setting.place}"
+
+
+def as_toml(value: Any) -> str:
+    """Return a value in TOML."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
