@@ -180,8 +180,6 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
         name, controls = _name(camera), self.controls[_name(camera)]
-        # Check the parameters before the source is opened.
-        run.make_subtractor(camera.parameters, camera.model, None, camera.privacy, None)
         with self._open(camera) as opened, Claims(camera.output) as claims:
             source = opened if opened.live or self._fast else PacedSource(opened)
             is_whole = self._regions is not None and self.server is not None and isinstance(source, PrivateSource)
@@ -277,8 +275,7 @@ def _check(cameras: Sequence[Job]) -> None:
     if len(cameras) == 1:
         check_there(str(cameras[0].source))  # before the page is announced
     for camera in cameras:
-        if camera.model is None:
-            run.make_subtractor(camera.parameters)
+        run.make_subtractor(camera.parameters, camera.model, None, camera.privacy, None)
 
 
 def _use_regions(
