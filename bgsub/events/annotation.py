@@ -61,10 +61,8 @@ def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1
     """Return a new picture, (h, w, 3) uint8, with boxes, regions, time and events; it may have several `tiles`."""
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
-    if step.date is not None:
-        when = f"{step.date:%Y-%m-%d %H:%M:%S}"
-    else:
-        when = f"frame {step.frame}" if step.time is None else clock_text(step.time)
+    when = f"frame {step.frame}" if step.time is None else clock_text(step.time)
+    when = when if step.date is None else f"{step.date:%Y-%m-%d %H:%M:%S}"
     text = "  ".join([when, *step.recent])
     scale = _scale(picture)
     scale *= min(1, picture.shape[1] / label_size(text, scale)[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.events.event import Box, Event, EventKind, Motion
+from bgsub.events.event import Event, EventKind, Motion
 from bgsub.separation import FOREGROUND, Separation
 
 #: Name of the whole frame where there are no regions.
@@ -144,7 +144,9 @@ class MotionEvents:
             event.frames += 1
             if area > event.peak_area:
                 event.peak_area, event.peak_frame = area, frame
-                event.peak_box = _largest_box(separation)
+                parts = cv2.connectedComponentsWithStats(np.equal(separation.mask, FOREGROUND).view(np.uint8))[2][1:]
+                x, y, w, h, _ = max(parts.tolist(), key=lambda part: part[4])
+                event.peak_box = x, y, w, h
             event.peak_share = max(event.peak_share, share)
             event.regions += [name for name in places if name not in (FRAME, *event.regions)]
             if not event.id and clock - self.since >= self.rules.min_duration - CLOSE:
@@ -162,10 +164,3 @@ class MotionEvents:
             return []
         event, self.current = self.lasting, None
         return [event]
-
-
-def _largest_box(separation: Separation) -> Box:
-    """Return the box of the largest connected part of the foreground."""
-    boxes = cv2.connectedComponentsWithStats(np.equal(separation.mask, FOREGROUND).view(np.uint8))[2][1:]
-    x, y, w, h = max(boxes.tolist(), key=lambda box: box[4])[:4]
-    return x, y, w, h

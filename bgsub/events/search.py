@@ -18,10 +18,11 @@ from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.results import Result, find_results, inside, is_of, read_objects
 from bgsub.events.tables import MotionListSink, Row, row_of
-from bgsub.separation import FOREGROUND, SHADOW, Separation
+from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sinks.muxing import BEGIN
+from bgsub.video.sinks.video import as_separation
 from bgsub.video.sources.av_container import open_video
 from bgsub.video.sources.opening import open_source
 from bgsub.video.timecode import ALL, Selection, Timecode
@@ -94,7 +95,6 @@ def _is_masks(folder: Path) -> bool:
 
 def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> Iterator[Row]:
     """Yield the motion events of stored masks."""
-    nothing = np.empty((0, 0), np.float32)
     with open_source(path) as source:
         linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
         found = MotionListSink(EventFeed(linker, rules, follow=False), name)
@@ -111,8 +111,7 @@ def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -
             # Compression with loss changes the values.
             mask = np.where(inside & (stored > _FOREGROUND_FROM), np.uint8(FOREGROUND), np.uint8(0))
             time = None if frame.time is None else begin + frame.time
-            at = replace(frame, index=first + frame.index, time=time)
-            found.write(at, Separation(mask, mask, mask, nothing, np.empty(0), "tracking", None))
+            found.write(replace(frame, index=first + frame.index, time=time), as_separation(mask))
         found.close()
     yield from found.rows()
 

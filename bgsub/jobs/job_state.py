@@ -22,6 +22,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets
 from bgsub.parameters import SubtractorParameters
 from bgsub.storage.durable_io import os_errors_as, remove_partials, unlink, write_whole
+from bgsub.subtractor.opencv_names import in_our_words
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.regions import absolute_region, parse_region
 from bgsub.video.sinks.base import Sink, abort_on_error
@@ -75,8 +76,6 @@ class JobIdentity:
     @classmethod
     def of(cls, job: Job, source: InputState) -> JobIdentity:
         """Return the identity of a job with a source in that state."""
-        from bgsub.subtractor.opencv_names import in_our_words  # noqa: PLC0415 - it imports NumPy
-
         options = {
             name: relative_name(value, job.output) if isinstance(value, Path) else value
             for name, value in vars(job).items()

@@ -175,8 +175,11 @@ def execute(
         except BrokenSourceError as error:
             summary, broken = error.result, error
         if checkpoints is not None and summary.stopped not in ("end", "limit", "broken"):
+            frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
+            where = f"goes on after {frames} frames" if frames else "starts over"
+            message = f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
             result = JobResult(source.name, source.live, summary, statistics, [])
-            raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
+            raise StoppedError(message, summary.stopped, result)
         if save_model is not None and (summary.frames or summary.stopped == "end"):
             with finishing():
                 subtractor.save(save_model)
@@ -207,12 +210,6 @@ def _result(
     motion = next((sink.rows() for sink in sinks if isinstance(sink, MotionListSink)), None)
     made = _existing(sinks, save_model)
     return JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
-
-
-def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
-    frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
-    where = f"goes on after {frames} frames" if frames else "starts over"
-    return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:

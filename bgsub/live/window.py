@@ -210,21 +210,17 @@ class WindowSink(Sink):
     def idle(self) -> None:
         self._snapshots.idle()
         self._refresh()
-        self._attend()
+        if self._keys.press(self._display.key(1)):
+            self._snapshots.idle()
+            self._refresh()
+        if not self._display.visible(self._title):  # its close button was used
+            self.controls.quit()
 
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
             self._snapshots.close()
             self._display.close(self._title)
-
-    def _attend(self) -> None:
-        """Handle keys and the close button."""
-        if self._keys.press(self._display.key(1)):
-            self._snapshots.idle()
-            self._refresh()
-        if not self._display.visible(self._title):
-            self.controls.quit()
 
     def _refresh(self) -> None:
         # Showing a picture would reopen a closed window.
