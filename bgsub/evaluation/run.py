@@ -66,7 +66,7 @@ def evaluate(
     on_frame: OnFrame | None = None,
     online: bool = False,
 ) -> Score:
-    """Run a method on all frames and score those that have a mask.
+    """Run a method on all frames and score those that have a mask; only ``apply`` is timed.
 
     Parameters
     ----------
@@ -81,11 +81,6 @@ def evaluate(
     online : bool, default False
         Whether each mask of this package depends only on the frames so far, as in a comparison with causal methods;
         see `bgsub.process_video`.
-
-    Returns
-    -------
-    Score
-        The counts and the median time of ``apply``, without reading and scoring.
 
     Raises
     ------

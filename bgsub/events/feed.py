@@ -131,7 +131,7 @@ class EventFeed:
     Parameters
     ----------
     linker : ObjectLinker
-        Tracks the objects. If it has regions, motion is detected in these.
+        Tracks the objects; an attribute as well. If it has regions, motion is detected in these.
     rules : MotionRules, optional
         Rules of motion events.
     follow : bool
@@ -139,8 +139,6 @@ class EventFeed:
 
     Attributes
     ----------
-    linker : ObjectLinker
-        As given.
     regions : RegionCounter
         Counts the objects in the regions of the linker.
 

@@ -45,11 +45,6 @@ def process_video(
         500 frames of a file, see `bgsub.BackgroundSubtractor.rehearse`, and then processes it from its beginning;
         other sources are always processed online.
 
-    Returns
-    -------
-    Summary
-        Number of frames, duration, and why it ended.
-
     Raises
     ------
     SourceError, SinkError, ParameterError

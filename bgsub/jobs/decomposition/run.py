@@ -148,11 +148,6 @@ def run_decomposition(
         Called with the name of the input, the bytes of memory at the peak, and the last mu (None if it depends on the
         data); returns a context manager, such as a progress bar, whose value is the `callback` of `bgsub.RobustPCA`.
 
-    Returns
-    -------
-    DecompositionResult
-        The model with both parts, the summary and the paths of the outputs.
-
     Raises
     ------
     SourceError, ParameterError, SinkError, DependencyError

@@ -142,11 +142,6 @@ class CameraSource(FrameSource):
     insecure : bool
         Whether to skip the verification of certificates (``https://``, ``rtsps://``), for cameras that have their own.
 
-    Attributes
-    ----------
-    reconnections : int
-        Number of times the camera was lost and came back.
-
     Raises
     ------
     SourceError

@@ -38,7 +38,7 @@ def open_source(
     read_timeout: float = 10.0,
     insecure: bool = False,
 ) -> FrameSource:
-    """Open a source, or a part of it.
+    """Open a source, or a part of it; iterate over it for the frames, and close it, for example by ``with``.
 
     Parameters
     ----------
@@ -59,11 +59,6 @@ def open_source(
         Read only the first of each `every` frames.
     reconnect, open_timeout, read_timeout, insecure : optional
         Reconnection, timeouts and certificates of a camera, see `CameraSource`; other sources ignore them.
-
-    Returns
-    -------
-    FrameSource
-        Iterate over it for the frames; close it, for example by ``with``.
 
     Raises
     ------
