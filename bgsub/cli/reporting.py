@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -277,21 +277,31 @@ INTERVAL = 30.0  # seconds between two lines
 INTERVAL_LIVE = 600.0  # for a source without an end, whose log is kept for weeks
 
 
-class ProgressLines:
-    """Writes the progress of `name` in a line every `interval` seconds; `length` is None if unknown."""
+class Meter:
+    """Counts on a `bar`, by `write` in a line every `interval` seconds, or both; `length` is None if unknown."""
 
     def __init__(
-        self, name: str, length: int | None, interval: float, write: Callable[[str], None], unit: str = "frames"
+        self,
+        name: str,
+        length: int | None,
+        interval: float,
+        write: Callable[[str], None] | None,
+        unit: str = "frames",
+        bar: Any = None,
     ) -> None:
         self._name, self._length, self._interval, self._write, self._unit = name, length, interval, write, unit
+        self._bar = bar
         self._count = self._last_count = 0
         self._phase = ""
         self._last_time = working_time()
 
     def update(self, n: int = 1) -> None:
+        """Count `n` more frames."""
+        if self._bar is not None:
+            self._bar.update(n)
         self._count += n
         passed = working_time() - self._last_time
-        if passed < self._interval:
+        if self._write is None or passed < self._interval:
             return
         self._write(self._line((self._count - self._last_count) / max(passed, 1e-9)))
         self._last_time += passed
@@ -300,6 +310,9 @@ class ProgressLines:
     def begin(self, phase: str, length: int | None) -> None:
         """Name the current phase; `length` is its last unit, if that can be estimated."""
         self._phase, self._length = f" ({phase})", length
+        if self._bar is not None:
+            self._bar.total = length
+            self._bar.set_postfix_str(phase, refresh=False)
 
     def _line(self, fps: float) -> str:
         pace = f"{fps:.0f} {self._unit}/s" if fps >= 10 else f"{fps:.2g} {self._unit}/s"
@@ -307,27 +320,6 @@ class ProgressLines:
             return f"{self._name}: {self._count} {self._unit}{self._phase}, {pace}"
         left = timedelta(seconds=round(max(self._length - self._count, 0) / fps))
         return f"{self._name}: {self._count} of {self._length} {self._unit}{self._phase}, {pace}, {left} left"
-
-
-class Meter:
-    """Counts on a bar, in lines, or both."""
-
-    def __init__(self, meters: list[Any]) -> None:
-        self._meters = meters
-
-    def update(self, n: int = 1) -> None:
-        """Count `n` more frames."""
-        for meter in self._meters:
-            meter.update(n)
-
-    def begin(self, phase: str, length: int | None) -> None:
-        """Name the current phase; `length` is its last unit, if that can be estimated."""
-        for meter in self._meters:
-            if isinstance(meter, ProgressLines):
-                meter.begin(phase, length)
-            else:
-                meter.total = length
-                meter.set_postfix_str(phase, refresh=False)
 
 
 def kind_of_progress(quiet: bool = False) -> str:
@@ -343,19 +335,12 @@ def show_progress(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
 ) -> Iterator[Meter]:
     """Show the progress of `name` on standard error; a `live` source has fewer lines, `length` is None if unknown."""
-    kind = kind_of_progress(quiet)
-    interval = INTERVAL_LIVE if live else INTERVAL
-    with ExitStack() as stack:
-        meters: list[Any] = []
-        if kind == "bar":
-            name = printable(name)
-            label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
-            meters.append(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}")))
-        if kind == "log":
-            meters.append(ProgressLines(name, length, interval, progress_logger.info, unit))
-        elif Reporting.of().log is not None:
-            meters.append(ProgressLines(name, length, interval, to_file, unit))
-        yield Meter(meters)
+    kind, interval = kind_of_progress(quiet), INTERVAL_LIVE if live else INTERVAL
+    to_log = to_file if Reporting.of().log is not None else None
+    label = printable(name)
+    label = label if len(label) <= _LABEL else f"...{label[3 - _LABEL :]}"
+    with bar(total=length, desc=label, unit=f" {unit}") if kind == "bar" else nullcontext() as drawn:
+        yield Meter(name, length, interval, progress_logger.info if kind == "log" else to_log, unit, drawn)
 
 
 def bar(**options: Any) -> Any:

@@ -10,7 +10,7 @@ from cli_inputs import QUICK
 
 from bgsub.cli import reporting
 from bgsub.cli.pipeline import summarise
-from bgsub.cli.reporting import ProgressLines, log_to_screen
+from bgsub.cli.reporting import Meter, log_to_screen
 from bgsub.errors import SourceError
 from bgsub.jobs.job import JobResult, Statistics, Summary
 from bgsub.numerics import compilation
@@ -33,8 +33,8 @@ def test_lines_show_count_rate_without_compilation_and_time_left(monkeypatch):
     now, waited, lines = [100.0], [0.0], []
     monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     monkeypatch.setattr(compilation, "waited", lambda: waited[0])
-    shown = ProgressLines("video 'a'", 7500, 30.0, lines.append)
-    camera = ProgressLines("camera 0", None, 30.0, lines.append)
+    shown = Meter("video 'a'", 7500, 30.0, lines.append)
+    camera = Meter("camera 0", None, 30.0, lines.append)
     now[0], waited[0] = now[0] + 60, 60
     for _ in range(480):
         now[0] += 0.125
