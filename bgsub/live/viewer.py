@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,31 +281,29 @@ class RecentEvents(Sink):
 
     def __init__(self, feed: EventFeed) -> None:
         self._feed, self._highlights = feed, Highlights()
-        self._kept: deque[Highlight] = deque(maxlen=COUNT)
         self._lock = threading.Lock()
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
         with self._lock:
             self._highlights.add(step, separation)
-            self._take()
+            del self._highlights.kept[:-COUNT]
 
     def close(self) -> None:
         ended = self._feed.finish_motion()
         with self._lock:
             self._highlights.finish(ended)
-            self._take()
+            del self._highlights.kept[:-COUNT]
 
     def clear(self) -> None:
         """Forget all events, also the one that lasts; from any thread."""
         with self._lock:
-            self._kept.clear()
             self._highlights = Highlights()
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the events, newest first, in JSON types."""
         with self._lock:
-            kept = list(self._kept)
+            kept = list(self._highlights.kept)
         return [
             {
                 "number": one.event.id,
@@ -322,12 +319,7 @@ class RecentEvents(Sink):
     def find(self, number: int) -> Highlight | None:
         """Return an event by its number; None if it is not kept."""
         with self._lock:
-            return next((one for one in self._kept if one.event.id == number), None)
-
-    def _take(self) -> None:
-        """Move the highlights that are complete, while the lock is held."""
-        self._kept.extend(self._highlights.kept)
-        self._highlights.kept.clear()
+            return next((one for one in self._highlights.kept if one.event.id == number), None)
 
 
 def _time(one: Highlight) -> str:
