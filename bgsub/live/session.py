@@ -314,31 +314,42 @@ class PacedSource(SelectedSource):
             yield frame
 
 
-class _CameraThread:
-    """The thread of one of several cameras, and its window, which the main thread updates when `came` is set."""
+class _CameraThread(Sink):
+    """The thread of one of several cameras; as a sink it keeps the newest frame for the main thread and sets `came`."""
 
     def __init__(
         self, name: str, run: Callable[[Sequence[Sink]], JobResult], window: WindowSink | None, came: threading.Event
     ) -> None:
         self._run, self._window = run, window
-        self._inbox, self._updated = _Inbox(came), 0.0
+        self._came, self._updated = came, 0.0
+        self._newest: Channel[tuple[Frame, Separation | None]] = Channel(1, drop_oldest=True)
         self.outcome = Outcome(name)
         self.thread = threading.Thread(target=self._work, name="bgsub-camera")
 
     def _work(self) -> None:
         name = self.outcome.name
         try:
-            self.outcome = Outcome(name, self._run([] if self._window is None else [self._inbox]))
+            self.outcome = Outcome(name, self._run([] if self._window is None else [self]))
         except Exception as error:
             logger.debug("%s failed", name, exc_info=True)
             logger.warning("%s: %s", name, error)
             self.outcome = Outcome(name, error=error)
 
+    def write(self, frame: Frame, separation: Separation | None) -> None:
+        self._newest.put((frame, separation))
+        self._came.set()
+
+    def preview(self, frame: Frame) -> None:
+        self.write(frame, None)
+
+    def close(self) -> None:
+        """Do nothing: the main thread checks whether this thread has ended."""
+
     def update_window(self) -> None:
         """Show the newest frame, or handle window events; close the window when the camera has ended."""
         if self._window is None:
             return
-        newest, now = self._inbox.take(), time.monotonic()
+        newest, now = next(self._newest) if self._newest.ready(0) else None, time.monotonic()
         if not self.thread.is_alive():
             self._window.close()
         elif newest is not None:
@@ -352,28 +363,6 @@ class _CameraThread:
         elif now - self._updated > _TICK:
             self._window.idle()
             self._updated = now
-
-
-class _Inbox(Sink):
-    """Pass the newest frame of a camera to the main thread."""
-
-    def __init__(self, came: threading.Event) -> None:
-        self._came = came
-        self._newest: Channel[tuple[Frame, Separation | None]] = Channel(1, drop_oldest=True)
-
-    def write(self, frame: Frame, separation: Separation | None) -> None:
-        self._newest.put((frame, separation))
-        self._came.set()
-
-    def preview(self, frame: Frame) -> None:
-        self.write(frame, None)
-
-    def take(self) -> tuple[Frame, Separation | None] | None:
-        """Return the newest frame once."""
-        return next(self._newest) if self._newest.ready(0) else None
-
-    def close(self) -> None:
-        """Do nothing: the main thread checks whether the camera thread has ended."""
 
 
 def _join(cameras: Sequence[_CameraThread]) -> None:
