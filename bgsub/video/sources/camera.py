@@ -14,102 +14,10 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.video.concurrency import Channel
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
 from bgsub.video.sources.camera_address import insecure_mark, parse_camera, without_password
-from bgsub.video.sources.camera_connection import Camera, Capture, growing_waits, read_image
+from bgsub.video.sources.camera_connection import Camera, growing_waits, read_image
 
-# How long `join` waits for a read that is under way: longer than the pause between two frames.
+# How long `close` waits for a read that is under way: longer than the pause between two frames.
 _STOP_PATIENCE = 0.5
-
-
-class Grabber:
-    """A thread that reads a camera as fast as it sends, so that no frames queue, and reconnects when it is lost."""
-
-    def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
-        self._camera, self._capture = camera, capture
-        self._patience, self._max_wait = patience, max_wait
-        # Frames, each with the failed reads so far; ends with the camera.
-        self.pictures: Channel[tuple[Frame, int]] = Channel(1, drop_oldest=True)
-        self.reconnections = 0
-        self.count = 0  # frames so far, with unreadable ones
-        self._failures = 0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bgsub-grab", daemon=True)
-        self._last = time.monotonic()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the reading, from any thread, and wake a waiting receiver."""
-        self._stopping.set()
-        self.pictures.cancel()
-
-    def join(self) -> None:
-        """Wait half a second at most for the end of the thread: a read ends only with a frame or its timeout."""
-        self._thread.join(_STOP_PATIENCE)
-
-    def _run(self) -> None:
-        try:
-            while True:
-                reason = self._read_until_lost()
-                self._capture.release()
-                if self._stopping.is_set() or not self._connect_again(reason):
-                    break
-        except BaseException as error:
-            self.pictures.close(error)
-        else:
-            self.pictures.close()
-        finally:
-            self._capture.release()
-
-    def _read_until_lost(self) -> str:
-        """Pass on the pictures of one connection; return why it ended."""
-        while not self._stopping.is_set() and self._read_one():
-            pass
-        silence = time.monotonic() - self._last
-        if self._capture.excess:
-            return f"it sends {self._capture.excess}"
-        if self._camera.local or silence < 0.9 * self._camera.read_timeout:
-            return "it sends no more frames"
-        return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
-
-    def _read_one(self) -> bool:
-        """Pass on one picture; return False if none came."""
-        image, failures = read_image(self._capture, self._stopping.is_set)
-        if image is None:
-            return False
-        self._last = time.monotonic()
-        self._failures += failures
-        self.count += failures + 1
-        index = self.count - 1
-        self.pictures.put((Frame(index, number_name(index), None, image, self._last), self._failures))
-        return True
-
-    def _connect_again(self, reason: str) -> bool:
-        """Reconnect until the camera sends a frame; return False after the time limit."""
-        last_frame = self._last
-        waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
-        for attempt, wait in enumerate(waits, 1):
-            message = "%s lost: %s; trying again in %s s (attempt %d)"
-            logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
-            if self._stopping.wait(wait):
-                return False
-            reason = self._try_once()
-            if self._stopping.is_set():
-                return False
-            if not reason:
-                self.reconnections += 1
-                logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
-                return True
-        return False
-
-    def _try_once(self) -> str:
-        """Connect and pass on one picture; return the reason of a failure, or an empty text."""
-        try:
-            self._capture = self._camera.connect()
-        except SourceError as error:
-            return str(error).removeprefix(f"{self._camera.name} ")
-        if self._read_one():
-            return ""
-        self._capture.release()
-        return "it sends no frame"
 
 
 class CameraSource(FrameSource):
@@ -195,24 +103,26 @@ class CameraSource(FrameSource):
         self._camera = Camera(device, name, open_timeout, read_timeout, insecure)
         # By default, a wrong address is an error at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
-        self._grabber: Grabber | None = None
+        self._grabber: threading.Thread | None = None
+        self._stopping = threading.Event()
+        # Frames, each with the failed reads so far; ends with the camera.
+        self._pictures: Channel[tuple[Frame, int]] = Channel(1, drop_oldest=True)
+        #: Number of times the camera was lost and came back.
+        self.reconnections = 0
+        self._count = self._failures = 0  # frames so far, with unreadable ones; the latter
+        self._last = 0.0  # when the newest one came
         self.size, self._own_fps, self.length = self._capture.size, self._capture.fps, self._capture.length
         self.live = self._capture.live
 
     @property
     def dropped(self) -> int:
-        return self._grabber.pictures.dropped if self._grabber else 0
-
-    @property
-    def reconnections(self) -> int:
-        """Number of times the camera was lost and came back."""
-        return self._grabber.reconnections if self._grabber else 0
+        return self._pictures.dropped
 
     def cancel(self) -> None:
         """End the iteration, from any thread, also during a wait for the camera."""
         self._closed = True
-        if self._grabber is not None:
-            self._grabber.stop()
+        self._stopping.set()
+        self._pictures.cancel()
 
     def close(self) -> None:
         """Release the camera; may be called from any thread."""
@@ -221,17 +131,18 @@ class CameraSource(FrameSource):
         if self._grabber is None:
             self._capture.release()
         else:
-            self._grabber.join()
+            self._grabber.join(_STOP_PATIENCE)  # a read ends only with a frame or its timeout
 
     def _frames(self) -> Iterator[Frame]:
         return self._live_frames() if self.live else self._recorded_frames()
 
     def _live_frames(self) -> Iterator[Frame]:
         if self._grabber is None:
-            self._grabber = Grabber(self._camera, self._capture, self._patience, self._max_wait)
-        grabber, start, failures = self._grabber, None, 0
-        seen = self.size
-        for frame, failed in grabber.pictures:
+            self._last = time.monotonic()
+            self._grabber = threading.Thread(target=self._grab, name="bgsub-grab", daemon=True)
+            self._grabber.start()
+        start, failures, seen = None, 0, self.size
+        for frame, failed in self._pictures:
             lost, failures = failed - failures, failed
             assert frame.received is not None
             if start is None:
@@ -251,12 +162,12 @@ class CameraSource(FrameSource):
         if start is None and not self._closed:
             raise SourceError(f"{self.name} sends no frame")
         if not self._closed:
-            logger.warning("%s ended after %d frames", self.name, grabber.count)
+            logger.warning("%s ended after %d frames", self.name, self._count)
 
     def _recorded_frames(self) -> Iterator[Frame]:
         index = 0
         while True:
-            image, failures = read_image(self._capture, lambda: self._closed)
+            image, failures = read_image(self._capture, self._stopping.is_set)
             if image is None:
                 break
             if failures:
@@ -266,3 +177,70 @@ class CameraSource(FrameSource):
             index += 1
         if index == 0:
             raise SourceError(f"{self.name} sends no frame")
+
+    def _grab(self) -> None:
+        """Read the camera as fast as it sends, in a thread, so that no frames queue; reconnect when it is lost."""
+        try:
+            while True:
+                reason = self._read_until_lost()
+                self._capture.release()
+                if self._stopping.is_set() or not self._connect_again(reason):
+                    break
+        except BaseException as error:
+            self._pictures.close(error)
+        else:
+            self._pictures.close()
+        finally:
+            self._capture.release()
+
+    def _read_until_lost(self) -> str:
+        """Pass on the pictures of one connection; return why it ended."""
+        while not self._stopping.is_set() and self._read_one():
+            pass
+        silence = time.monotonic() - self._last
+        if self._capture.excess:
+            return f"it sends {self._capture.excess}"
+        if self._camera.local or silence < 0.9 * self._camera.read_timeout:
+            return "it sends no more frames"
+        return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
+
+    def _read_one(self) -> bool:
+        """Pass on one picture; return False if none came."""
+        image, failures = read_image(self._capture, self._stopping.is_set)
+        if image is None:
+            return False
+        self._last = time.monotonic()
+        self._failures += failures
+        self._count += failures + 1
+        index = self._count - 1
+        self._pictures.put((Frame(index, number_name(index), None, image, self._last), self._failures))
+        return True
+
+    def _connect_again(self, reason: str) -> bool:
+        """Reconnect until the camera sends a frame; return False after the time limit."""
+        last_frame = self._last
+        waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
+        for attempt, wait in enumerate(waits, 1):
+            message = "%s lost: %s; trying again in %s s (attempt %d)"
+            logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
+            if self._stopping.wait(wait):
+                return False
+            reason = self._try_once()
+            if self._stopping.is_set():
+                return False
+            if not reason:
+                self.reconnections += 1
+                logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
+                return True
+        return False
+
+    def _try_once(self) -> str:
+        """Connect and pass on one picture; return the reason of a failure, or an empty text."""
+        try:
+            self._capture = self._camera.connect()
+        except SourceError as error:
+            return str(error).removeprefix(f"{self._camera.name} ")
+        if self._read_one():
+            return ""
+        self._capture.release()
+        return "it sends no frame"
