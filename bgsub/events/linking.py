@@ -12,7 +12,7 @@ from bgsub.errors import ParameterError
 from bgsub.events.detection import Detection, detect, look
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.motion import check_seconds
-from bgsub.events.track import Track, TrackConfirmation, assign
+from bgsub.events.track import Track, assign
 from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
@@ -258,9 +258,8 @@ class ObjectLinker:
         is_rare = state.interval >= self._max_gap - _EPSILON  # an object may leave before the next frame
         trust = 1.0 if is_rare else (1 + state.count) / (1 + state.count + state.dropped)
         solid = min(state.interval, self._min_duration) * trust
-        confirmation = TrackConfirmation(detection.centroid, detection.centroid, solid)
         earliest = max(self.clock, state.settled_at)
-        track = Track(event, detection, self.clock, earliest, confirmation, state.interval)
+        track = Track(event, detection, self.clock, earliest, detection.centroid, solid, seen=state.interval)
         state.tracks.append(track)
         return self._record(track, frame)
 
@@ -270,7 +269,7 @@ class ObjectLinker:
         regions = tuple(self._regions_of(last))
         seen = last.box, last.centroid, last.area, last.mask
         one = ObjectInFrame(track.event.id, frame.index, self.time(frame), *seen, regions)
-        if not track.event.id and track.confirmation.solid <= 0:
+        if not track.event.id and track.solid <= 0:
             state.dropped += 1
             track.restart(one)
             return []
@@ -281,7 +280,7 @@ class ObjectLinker:
         settling = self.clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
         least = self._min_duration - _EPSILON
         lasts = (track.seen >= _UNDECIDED * least and not self._starting) or len(track.pending) >= _MOST_PENDING
-        if settling or track.seen < least or not (lasts or track.confirmation.suffices(least, self._starting)):
+        if settling or track.seen < least or not (lasts or track.is_object(least, self._starting)):
             return []
         if self._is_satellite(track):
             track.restart(one)

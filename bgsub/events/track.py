@@ -23,41 +23,17 @@ _LOOK_SECONDS = 2.0  # time constant of the colours of a track
 _WAY, _OTHER_SIZE = 0.5, 1.3  # least way in each stretch, in side lengths; ratio of the areas
 
 
-@dataclass
-class TrackConfirmation:
-    """Decides whether a track is an object: it keeps its shape, or it moves in one direction."""
-
-    origin: Point
-    here: Point
-    solid: float = 0.0  # seconds in sight, weighted by how much the shape stays the same, minus seconds out of sight
-    walked: float = 0.0  # sum of the squared steps in pixels
-
-    @property
-    def motion(self) -> float:
-        """Squared distance from the origin over the sum of squared steps: 1 for a random walk, n for n equal steps."""
-        return math.dist(self.origin, self.here) ** 2 / max(self.walked, 1.0)
-
-    def add(self, here: Point, likeness: float, seconds: float, unseen: float) -> None:
-        """Add a sight that counts for `seconds`, after `unseen` seconds out of sight; `likeness` is its Dice."""
-        self.solid += seconds * (likeness - _LEVEL) / (1 - _LEVEL) - unseen
-        self.walked += math.dist(self.here, here) ** 2
-        self.here = here
-
-    def suffices(self, seconds: float, starting: bool) -> bool:
-        """Whether this is an object; `seconds` for one at rest, and motion alone while the model starts."""
-        moved = self.motion / _SIGNIFICANT
-        return moved >= 1 if starting else self.solid >= seconds * (1 - moved)
-
-
 @dataclass(eq=False)
 class Track:
-    """An object that is followed, confirmed when `event` has an ID."""
+    """An object that is followed, confirmed when `event` has an ID: it keeps its shape, or moves in one direction."""
 
     event: Event
     last: Detection
     clock: float  # seconds of the last sight
     earliest: float  # seconds before which it is not confirmed
-    confirmation: TrackConfirmation
+    origin: Point  # centroid of the sight since which `solid` and `walked` count
+    solid: float  # seconds in sight, weighted by how much the shape stays the same, minus seconds out of sight
+    walked: float = 0.0  # sum of the squared steps in pixels
     seen: float = 0.0  # seconds in sight
     velocity: Point = (0.0, 0.0)  # pixels per second, smoothed
     host: int = 0  # ID of the object it has merged into
@@ -69,6 +45,12 @@ class Track:
     def likeness(self, one: Detection) -> float:
         """Return the squared Bhattacharyya coefficient of the colours, in [0, 1]; 1 if unknown."""
         return 1.0 if self.look is None or one.look is None else float(self.look @ one.look) ** 2
+
+    def is_object(self, seconds: float, starting: bool) -> bool:
+        """Whether this is an object; `seconds` for one at rest, and motion alone while the model starts."""
+        motion = math.dist(self.origin, self.last.centroid) ** 2 / max(self.walked, 1.0)  # 1 for a random walk
+        moved = motion / _SIGNIFICANT
+        return moved >= 1 if starting else self.solid >= seconds * (1 - moved)
 
     def has_changed(self) -> bool:
         """Whether a merged track has become another object: it moves in the opposite direction and has another size."""
@@ -119,13 +101,14 @@ class Track:
         common = max(intersection(before, detection), intersection(before, detection, way))
         likeness = 2 * common / (before.area + detection.area)
         unseen = _UNSEEN * max(passed - gap, 0.0) * counted / interval
-        self.confirmation.add(detection.centroid, likeness, counted, unseen)
+        self.solid += counted * (likeness - _LEVEL) / (1 - _LEVEL) - unseen
+        self.walked += math.dist(before.centroid, detection.centroid) ** 2
 
     def replace(self, frame: int, time: float | None, interval: float, solid: float) -> None:
         """Begin the track of another object with the newest sight; it is confirmed when it was seen long enough."""
         self.event = Event(EventKind.OBJECT, 0, frame, frame, time, time)
         self.recent, self.seen = self.recent[-1:], interval
-        self.confirmation = TrackConfirmation(self.last.centroid, self.last.centroid, solid)
+        self.origin, self.solid, self.walked = self.last.centroid, solid, 0.0
 
     def add(self, one: ObjectInFrame) -> None:
         """Add a sight to the event; a track of more than 4096 points loses every second one."""
@@ -149,7 +132,7 @@ class Track:
         """Forget the sights before `one`, the newest."""
         self.event = Event(EventKind.OBJECT, 0, one.frame, one.frame, one.time, one.time)
         self.pending, self.seen = [one], 0.0
-        self.confirmation = TrackConfirmation(one.centroid, one.centroid)
+        self.origin, self.solid, self.walked = one.centroid, 0.0, 0.0
         self.add(one)
 
 

@@ -342,8 +342,8 @@ def test_the_track_of_another_object_begins_with_its_newest_sight():
     track = followed(1.0)
     track.replace(30, 1.2, 0.04, 0.4)
     assert (track.event.id, track.event.start_frame, track.event.start_time, track.event.frames) == (0, 30, 1.2, 0)
-    assert (track.seen, len(track.recent), track.confirmation.walked, track.confirmation.solid) == (0.04, 1, 0, 0.4)
-    assert track.confirmation.origin == track.confirmation.here == track.last.centroid
+    assert (track.seen, len(track.recent), track.walked, track.solid) == (0.04, 1, 0, 0.4)
+    assert track.origin == track.last.centroid
 
 
 def test_the_look_is_learned_only_while_no_other_object_is_part_of_it():
