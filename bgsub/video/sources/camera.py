@@ -11,11 +11,15 @@ from fractions import Fraction
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video.concurrency import Channel
+from bgsub.video._pyav import av
+from bgsub.video.concurrency import Channel, in_background
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
 from bgsub.video.sources.camera_address import insecure_mark, parse_camera, without_password
-from bgsub.video.sources.camera_connection import Camera, growing_waits, read_image
+from bgsub.video.sources.camera_connection import Capture, LocalCapture, NetworkCapture, growing_waits, read_image
+from bgsub.video.sources.network_streams import RefusedError
 
+# The highest levels of H.264 and H.265 have 36 million pixels.
+_MAX_PIXELS = 1 << 26
 # How long `close` waits for a read that is under way: longer than the pause between two frames.
 _STOP_PATIENCE = 0.5
 
@@ -100,9 +104,10 @@ class CameraSource(FrameSource):
         if not self._patience >= 0:
             raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
         self._max_wait = max_wait
-        self._camera = Camera(device, name, open_timeout, read_timeout, insecure)
+        self._device, self._insecure = device, insecure
+        self._open_timeout, self._read_timeout = open_timeout, read_timeout
         # By default, a wrong address is an error at once.
-        self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
+        self._capture = self._connect_patiently(0.0 if reconnect is None else self._patience)
         self._grabber: threading.Thread | None = None
         self._stopping = threading.Event()
         # Frames, each with the failed reads so far; ends with the camera.
@@ -113,6 +118,44 @@ class CameraSource(FrameSource):
         self._last = 0.0  # when the newest one came
         self.size, self._own_fps, self.length = self._capture.size, self._capture.fps, self._capture.length
         self.live = self._capture.live
+
+    def _connect(self) -> Capture:
+        """Return the camera, opened within the time limit; SourceError where it does not answer."""
+        begin, limit = time.monotonic(), self._open_timeout
+        capture: Capture
+        try:
+            if isinstance(self._device, int):
+                capture = LocalCapture(self._device)
+            else:
+                capture = NetworkCapture(self._device, limit, self._read_timeout, self._insecure)
+        except RefusedError as error:
+            raise SourceError(f"{self.name} cannot be opened: {error}") from None
+        except (OSError, ValueError, SourceError, cv2.error, av.error.FFmpegError):  # ValueError: no valid address
+            if isinstance(self._device, int):
+                raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
+            if time.monotonic() - begin < 0.9 * limit:
+                raise SourceError(f"{self.name} cannot be opened: no answer, no access, or no video") from None
+            raise SourceError(f"{self.name} does not answer within {limit:g} s or sends no video") from None
+        width, height = capture.size
+        if width * height > _MAX_PIXELS:
+            capture.release()
+            raise SourceError(f"{self.name} sends frames of {width}x{height}: more than {_MAX_PIXELS} pixels")
+        return capture
+
+    def _connect_patiently(self, patience: float) -> Capture:
+        """Connect, again with growing pauses for up to `patience` seconds; Ctrl-C ends it."""
+        waits = growing_waits(time.monotonic() + patience, self._max_wait)
+        is_local = isinstance(self._device, int)
+        while True:
+            try:
+                # macOS asks for the permission to use a local camera in the main thread only.
+                return self._connect() if is_local else in_background(self._connect, lambda capture: capture.release())
+            except SourceError as error:
+                wait = next(waits, None)
+                if wait is None:
+                    raise
+                logger.warning("%s; trying again in %.2g s", error, wait)
+            time.sleep(wait)
 
     @property
     def dropped(self) -> int:
@@ -200,7 +243,7 @@ class CameraSource(FrameSource):
         silence = time.monotonic() - self._last
         if self._capture.excess:
             return f"it sends {self._capture.excess}"
-        if self._camera.local or silence < 0.9 * self._camera.read_timeout:
+        if isinstance(self._device, int) or silence < 0.9 * self._read_timeout:
             return "it sends no more frames"
         return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
 
@@ -222,7 +265,7 @@ class CameraSource(FrameSource):
         waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
         for attempt, wait in enumerate(waits, 1):
             message = "%s lost: %s; trying again in %s s (attempt %d)"
-            logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
+            logger.warning(message, self.name, reason, f"{wait:.2g}", attempt)
             if self._stopping.wait(wait):
                 return False
             reason = self._try_once()
@@ -230,16 +273,16 @@ class CameraSource(FrameSource):
                 return False
             if not reason:
                 self.reconnections += 1
-                logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
+                logger.warning("%s is back after %.1f s", self.name, self._last - last_frame)
                 return True
         return False
 
     def _try_once(self) -> str:
         """Connect and pass on one picture; return the reason of a failure, or an empty text."""
         try:
-            self._capture = self._camera.connect()
+            self._capture = self._connect()
         except SourceError as error:
-            return str(error).removeprefix(f"{self._camera.name} ")
+            return str(error).removeprefix(f"{self.name} ")
         if self._read_one():
             return ""
         self._capture.release()

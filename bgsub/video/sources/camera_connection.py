@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bgsub._opencv import cv2, quiet
-from bgsub.errors import SourceError, logger
 from bgsub.numerics import memory
-from bgsub.video._pyav import av
-from bgsub.video.concurrency import in_background
 from bgsub.video.sources.av_container import FORMATS, Container, Converter
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRelay
@@ -23,9 +19,6 @@ _RETRIES = 5
 
 # Seconds before the first new attempt; each further wait is twice as long.
 FIRST_WAIT = 0.5
-
-# The highest levels of H.264 and H.265 have 36 million pixels.
-_MAX_PIXELS = 1 << 26
 
 # A playlist leads to other addresses; it is opened only where the address of the camera ends like this.
 _PLAYLISTS = (".m3u8", ".mpd")
@@ -141,59 +134,6 @@ class NetworkCapture:
 
 
 Capture = LocalCapture | NetworkCapture
-
-
-@dataclass(frozen=True)
-class Camera:
-    """The settings to open a camera, again and again."""
-
-    device: int | str  # index or network address
-    name: str  # for messages; without a password
-    open_timeout: float  # seconds for a network address to answer, and for its next frame
-    read_timeout: float
-    insecure: bool = False  # do not verify certificates
-
-    @property
-    def local(self) -> bool:
-        """Whether the camera belongs to this computer."""
-        return isinstance(self.device, int)
-
-    def connect(self) -> Capture:
-        """Return the camera, opened within `open_timeout`; SourceError where it does not answer."""
-        begin, timeouts = time.monotonic(), (self.open_timeout, self.read_timeout)
-        capture: Capture
-        try:
-            if isinstance(self.device, int):
-                capture = LocalCapture(self.device)
-            else:
-                capture = NetworkCapture(self.device, *timeouts, self.insecure)
-        except RefusedError as error:
-            raise SourceError(f"{self.name} cannot be opened: {error}") from None
-        except (OSError, ValueError, SourceError, cv2.error, av.error.FFmpegError):  # ValueError: no valid address
-            if self.local:
-                raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
-            if time.monotonic() - begin < 0.9 * self.open_timeout:
-                raise SourceError(f"{self.name} cannot be opened: no answer, no access, or no video") from None
-            raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video") from None
-        width, height = capture.size
-        if width * height > _MAX_PIXELS:
-            capture.release()
-            raise SourceError(f"{self.name} sends frames of {width}x{height}: more than {_MAX_PIXELS} pixels")
-        return capture
-
-    def connect_patiently(self, patience: float, max_wait: float) -> Capture:
-        """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""
-        waits = growing_waits(time.monotonic() + patience, max_wait)
-        while True:
-            try:
-                # macOS asks for the permission to use a local camera in the main thread only.
-                return self.connect() if self.local else in_background(self.connect, lambda capture: capture.release())
-            except SourceError as error:
-                wait = next(waits, None)
-                if wait is None:
-                    raise
-                logger.warning("%s; trying again in %.2g s", error, wait)
-            time.sleep(wait)
 
 
 def growing_waits(end: float, max_wait: float) -> Iterator[float]:
