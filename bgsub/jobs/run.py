@@ -293,7 +293,11 @@ class RegionSubtractor:
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate the next frame in its full size; ParameterError if a region is outside, or if its shape differs."""
         if self._privacy is not None:
-            image, learningRate = self._private(image, learningRate)
+            hidden = self._privacy.regions
+            if hidden is not self._hidden:  # the model would keep what other regions have shown
+                self._hidden, learningRate = hidden, 1
+                self._subtractor.note = region_note(self._privacy.texts)
+            image = self._privacy.apply(np.asarray(image))
             if self._given == (None, None):
                 return self._subtractor.process(image, learningRate=learningRate)
         frame = np.array(image)  # a copy, like that of the inner subtractor
@@ -304,15 +308,6 @@ class RegionSubtractor:
         np.copyto(background[self._box], part.background.reshape(background[self._box].shape), where=inside)
         images = {"frame": frame, "mask": mask, "background": background, "residual": residual}
         return replace(part, **images, soft_vote=lambda: self._placed(part.probability))
-
-    def _private(self, image: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
-        """Return a frame without the privacy regions, and its learning rate: 1 if the regions are new."""
-        assert self._privacy is not None
-        hidden = self._privacy.regions
-        if hidden is not self._hidden:
-            self._hidden, rate = hidden, 1
-            self._subtractor.note = region_note(self._privacy.texts)
-        return self._privacy.apply(np.asarray(image)), rate
 
     def _placed(self, part: np.ndarray) -> np.ndarray:
         """Return an image of the box in the size of the frame, (h, w), zero outside of the regions."""
