@@ -7,8 +7,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,18 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
 _SWITCHES = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "show_help", "i": "show_statistics"}
-_ACTIONS = {"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot}
+_VIEWS = dict(zip("1234567890", LIVE_VIEWS, strict=False))
+_ACTIONS: dict[str, Callable[[Controls], object]] = {
+    **{"q": Controls.quit, "\N{ESC}": Controls.quit, "r": Controls.reset, "s": Controls.request_snapshot},
+    **{one.keys[0]: methodcaller("nudge", one, -1) for one in SETTINGS},
+    **{one.keys[1]: methodcaller("nudge", one, 1) for one in SETTINGS},
+}
+# Keys that work with and without shift.
+_ACTIONS |= {other: _ACTIONS[key] for key, other in {"+": "=", "-": "_", "<": ",", ">": "."}.items()}
 #: Maximum pixels of the picture in a window.
 LONGEST_SIDE = 1920
 # OpenCV does not return the size of the screen; a window opens at most this large, and the user may enlarge it.
 _FIRST_SIZE = 1280, 680
-
-# Keys that work with and without shift.
-_SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 
 _PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
 
@@ -102,40 +106,26 @@ class KeyCommands:
 
     def __init__(self, *controls: Controls) -> None:
         self._all = controls
-        self._commands: dict[int, Callable[[], None]] = {ord("v"): self._next_view}
-        for key, switch in _SWITCHES.items():
-            self._commands[ord(key)] = partial(self._toggle, switch)
-        for key, action in _ACTIONS.items():
-            self._commands[ord(key)] = partial(self._each, action)
-        for key, view in zip("1234567890", LIVE_VIEWS, strict=False):
-            self._commands[ord(key)] = partial(self._show, view)
-        for setting in SETTINGS:
-            for key, steps in zip(setting.keys, (-1, 1), strict=True):
-                command = partial(self._each, methodcaller("nudge", setting, steps))
-                self._commands[ord(key)] = self._commands[ord(_SAME_KEYS.get(key, key))] = command
 
     def press(self, key: int) -> bool:
         """Run the command of a key code of `cv2.waitKey`; return False if there is none."""
-        command = self._commands.get(key & 0xFF) if key >= 0 else None
-        if command is not None:
-            command()
-        return command is not None
+        name, first = chr(key & 0xFF) if key >= 0 else "", self._all[0]
+        if name in _ACTIONS:
+            for controls in self._all:
+                _ACTIONS[name](controls)
+        elif name in _SWITCHES:
+            self._set(_SWITCHES[name], first.toggle(_SWITCHES[name]))
+        elif name in _VIEWS:
+            self._set("view", _VIEWS[name])
+        elif name == "v":
+            self._set("view", LIVE_VIEWS[(LIVE_VIEWS.index(first.view) + 1) % len(LIVE_VIEWS)])
+        else:
+            return False
+        return True
 
-    def _each(self, command: Callable[[Controls], None]) -> None:
+    def _set(self, name: str, value: Any) -> None:
         for controls in self._all:
-            command(controls)
-
-    def _toggle(self, switch: str) -> None:
-        now = self._all[0].toggle(switch)
-        for controls in self._all[1:]:
-            setattr(controls, switch, now)
-
-    def _next_view(self) -> None:
-        self._show(LIVE_VIEWS[(LIVE_VIEWS.index(self._all[0].view) + 1) % len(LIVE_VIEWS)])
-
-    def _show(self, view: str) -> None:
-        for controls in self._all:
-            controls.view = view
+            setattr(controls, name, value)
 
 
 class WindowSink(Sink):
