@@ -21,7 +21,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
 from bgsub.jobs.job import Job, JobResult
 from bgsub.subtractor.rehearsal import LONGEST
-from bgsub.video.timecode import Timecode
+from bgsub.video.timecode import CLOSE, Timecode
 
 if TYPE_CHECKING:
     from bgsub.evaluation.sequences import OnlineScorer
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
-
-
-_TOLERANCE = 1e-6  # seconds
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class RunReporter:
                 now = time.monotonic() if frame.time is None else frame.time
                 begin = now if begin is None else begin
                 if self.duration is not None:
-                    passed = frames if self.duration.frame is not None else now - begin + step + _TOLERANCE
+                    passed = frames if self.duration.frame is not None else now - begin + step + CLOSE
                     if passed >= self.duration.amount:
                         self._limited.add(source.name)
                         controls.quit()

@@ -20,9 +20,8 @@ from bgsub.synthetic.scenes import Scene
 from bgsub.video.sources.base import Frame
 from bgsub.video.sources.images import ArraySource, read_image
 
-_IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
 # changedetection.net has both ROI.bmp and ROI.jpg; JPEG blurs the border, so it comes last.
-_ROI_SUFFIXES = (".bmp", ".png", ".tif", ".tiff", ".jpg", ".jpeg")
+_IMAGES = (".bmp", ".png", ".tif", ".tiff", ".jpg", ".jpeg")
 
 
 class Sequence:
@@ -78,7 +77,7 @@ class Sequence:
                 f"in input from {first} to {last}"
             )
         found = {path.suffix.lower(): path for path in sorted(_list_folder(self.folder)) if path.stem.lower() == "roi"}
-        self._roi_path = next((found[suffix] for suffix in _ROI_SUFFIXES if suffix in found), None)
+        self._roi_path = next((found[suffix] for suffix in _IMAGES if suffix in found), None)
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
         if self.temporal_roi is not None and gaps:
             message = "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d"

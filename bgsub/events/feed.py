@@ -15,11 +15,11 @@ from bgsub.events.motion import FRAME, Cover, Covers, MotionEvents, MotionRules
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.regions import Regions, bounding_box
 from bgsub.video.sources.base import Frame
+from bgsub.video.timecode import CLOSE
 
 REGION_COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer
 _LONGEST = 1.0  # seconds that a frame can stand for if those before stand for less: a longer gap may be a lost camera
-_EPSILON = 1e-6  # seconds: sums and differences of times
 
 
 @dataclass
@@ -98,7 +98,7 @@ class RegionCounter:
         return rows
 
     def _enter(self, one: ObjectInFrame, frame: FrameCount) -> None:
-        outside = max(_ENTRY_GAP, frame.gap) + _EPSILON
+        outside = max(_ENTRY_GAP, frame.gap) + CLOSE
         for name in one.regions:
             if name not in self.state.regions:
                 continue

@@ -16,6 +16,7 @@ from bgsub.events.track import Track, assign
 from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
+from bgsub.video.timecode import CLOSE
 
 DEFAULT_FPS = 25.0
 #: Smallest share of the frame that is an object by default.
@@ -30,7 +31,6 @@ _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
 _UNDECIDED = 10  # times `min_duration` in sight, after which an undecided track is confirmed
 _MOST_PENDING = 1000  # sights of an undecided track, as of a model that never learns
-_EPSILON = 1e-6  # seconds: sums of intervals
 #: Least share of the object, or of the region, that lies in the other.
 REGION_SHARE, FILLED_SHARE = 0.25, 0.5
 
@@ -255,7 +255,7 @@ class ObjectLinker:
         """Start a track; its first sight counts fully if frames are rare, else by the share of confirmed tracks."""
         state, time = self.state, self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
-        is_rare = state.interval >= self._max_gap - _EPSILON  # an object may leave before the next frame
+        is_rare = state.interval >= self._max_gap - CLOSE  # an object may leave before the next frame
         trust = 1.0 if is_rare else (1 + state.count) / (1 + state.count + state.dropped)
         solid = min(state.interval, self._min_duration) * trust
         earliest = max(self.clock, state.settled_at)
@@ -277,8 +277,8 @@ class ObjectLinker:
         if track.event.id:
             return [one]
         track.pending.append(one)
-        settling = self.clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
-        least = self._min_duration - _EPSILON
+        settling = self.clock < track.earliest - CLOSE and track.seen < _LATEST * self._settling - CLOSE
+        least = self._min_duration - CLOSE
         lasts = (track.seen >= _UNDECIDED * least and not self._starting) or len(track.pending) >= _MOST_PENDING
         if settling or track.seen < least or not (lasts or track.is_object(least, self._starting)):
             return []
@@ -314,7 +314,7 @@ class ObjectLinker:
     def _is_over(self, track: Track, clock: float) -> bool:
         """Whether a track was out of sight too long; never if it was seen in the frame before."""
         limit = self._max_hidden if track.host else self._max_gap
-        return clock - track.clock > max(limit, self.gap) + _EPSILON
+        return clock - track.clock > max(limit, self.gap) + CLOSE
 
     def _end(self, tracks: Sequence[Track]) -> None:
         over = {id(track) for track in tracks}

@@ -13,12 +13,11 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.events.event import Event, EventKind, Motion
 from bgsub.separation import FOREGROUND, Separation
+from bgsub.video.timecode import CLOSE
 
 #: Name of the whole frame where there are no regions.
 FRAME = ""
 
-# Times this close, in seconds, are equal: most are rounded multiples of the time between two frames.
-CLOSE = 1e-6
 # Motion in consecutive frames is one event up to so many seconds apart, or twice the usual time between two frames.
 _UNSEEN = 1.0
 

@@ -21,7 +21,6 @@ from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list, check_li
 from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.motion import CLOSE
 from bgsub.numerics.memory import release_unused
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
@@ -30,6 +29,7 @@ from bgsub.video.sinks.copying import CopySink, ending_of_copy
 from bgsub.video.sinks.encoding import DEFAULT_FPS
 from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.base import FilePart, Frame, part_at
+from bgsub.video.timecode import CLOSE
 from bgsub.video.views import to_bgr8, to_uint8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
 

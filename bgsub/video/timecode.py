@@ -81,8 +81,8 @@ def _parse_text(text: str) -> Timecode | None:
     return None
 
 
-# Times are floating point numbers.
-_TOLERANCE = 1e-6
+#: Times this close, in seconds, are equal: most are rounded multiples or sums of the time between two frames.
+CLOSE = 1e-6
 
 Place = Timecode | str | int | float
 NumberAt = Callable[[Timecode], int | None]  # returns the number of the first frame at or after a place
@@ -206,7 +206,7 @@ class Part:
     def _reached(self, place: Timecode, index: int, time: float | None) -> bool:
         if place.frame is not None:
             return index >= place.frame
-        return self._known(time, place) + _TOLERANCE >= place.amount
+        return self._known(time, place) + CLOSE >= place.amount
 
     def _known(self, time: float | None, place: Timecode) -> float:
         if time is None:

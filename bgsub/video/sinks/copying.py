@@ -20,10 +20,10 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.encoding import FORMATS, TOLERANCE
 from bgsub.video.sources.av_container import first_video
 from bgsub.video.sources.base import FilePart, Frame
+from bgsub.video.timecode import CLOSE
 
 _ERRORS = (OSError, ValueError, av.error.FFmpegError)
 _STEP_BACK = 10  # seconds, if a seek without an index ends after the keyframe
-_CLOSE = 1e-6  # seconds
 
 
 class Piece(NamedTuple):
@@ -192,8 +192,8 @@ def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tup
     """Yield the files that overlap a span, and the pieces of them."""
     ends = [*(part.begin for part in files[1:]), math.inf]
     for part, end in zip(files, ends, strict=False):  # the list may grow meanwhile
-        if part.begin <= last + _CLOSE and first < end - _CLOSE:
-            times = (first if first > part.begin + _CLOSE else None, last if last < end - _CLOSE else None)
+        if part.begin <= last + CLOSE and first < end - CLOSE:
+            times = (first if first > part.begin + CLOSE else None, last if last < end - CLOSE else None)
             places = (None if time is None else Fraction(time - part.begin) + part.stamp for time in times)
             yield part, Piece(part.path, *places)
 

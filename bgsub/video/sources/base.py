@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
-from bgsub.video.timecode import ALL, Part, Selection, Timecode
+from bgsub.video.timecode import ALL, CLOSE, Part, Selection, Timecode
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 15 to 14.999925.
 _RATE_TOLERANCE = 2e-4
@@ -67,7 +67,7 @@ def part_at(files: Sequence[FilePart], seconds: float, name: str) -> tuple[str, 
     """Return name and begin of the file in which a time of a source lies; `name` and 0 if there are no files."""
     begin = 0.0
     for part in files:
-        if part.begin <= seconds + 1e-6:  # most times are rounded
+        if part.begin <= seconds + CLOSE:
             name, begin = part.path.name, float(part.begin)
     return name, begin
 
