@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class ObjectLinker:
 
     Parameters
     ----------
-    fps : float, optional
+    fps : float or Fraction, optional
         Frames per second for frames without time. Without both, 25 is assumed internally and times are None.
     max_gap : float, default 0.5
         Longest time in seconds that an object may be out of sight.
@@ -114,7 +115,7 @@ class ObjectLinker:
 
     def __init__(
         self,
-        fps: float | None = None,
+        fps: float | Fraction | None = None,
         *,
         max_gap: float = 0.5,
         min_duration: float = 0.2,

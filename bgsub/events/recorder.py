@@ -143,7 +143,7 @@ class RecorderSink(Sink):
         self.clips: deque[Clip] = deque(maxlen=_MOST_CLIPS)
         self.count = 0
         self._rules = rules or ClipRules()
-        self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=self._rules.drawn)
+        self._feed = feed or EventFeed(ObjectLinker(fps), follow=self._rules.drawn)
         ending = ending_of_copy(files[0].path) if copy and make_sink is None and not self._rules.drawn else None
         self._copies = ending is not None
         encode = partial(VideoSink, audio_from=audio_from)

@@ -96,8 +96,7 @@ def _is_masks(folder: Path) -> bool:
 def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> Iterator[Row]:
     """Yield the motion events of stored masks."""
     with open_source(path) as source:
-        linker = ObjectLinker(None if source.fps is None else float(source.fps), regions=regions)
-        found = MotionListSink(EventFeed(linker, rules, follow=False), name)
+        found = MotionListSink(EventFeed(ObjectLinker(source.fps, regions=regions), rules, follow=False), name)
         inside, checked = regions.union(source.size[::-1]), 0
         begin = _begin_of(path) if source.files else 0.0
         first = round(begin * float(source.fps or 0))

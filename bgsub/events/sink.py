@@ -136,8 +136,7 @@ def make_feed(
     source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None, **limits: Any
 ) -> EventFeed:
     """Return the event feed for all sinks of a source; `limits` are parameters of `ObjectLinker`."""
-    fps = None if source.fps is None else float(source.fps)
-    return EventFeed(ObjectLinker(fps, regions=regions, **limits), rules)
+    return EventFeed(ObjectLinker(source.fps, regions=regions, **limits), rules)
 
 
 def create_event_sinks(
