@@ -87,7 +87,9 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     if job.resume and not is_repeatable:
         raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
     regions = Regions.of(job.roi)
-    with _open(job) as source, Claims(job.output) as claims:
+    opened = video.open_source(job.source, **open_options(job))
+    source = video.PrivateSource(opened, job.privacy) if job.privacy else opened
+    with source, Claims(job.output) as claims:
         if not source.live and 0 not in source.size:  # the first frame of a camera shows its size
             processed(source.size[::-1], regions, Regions.of(job.ignore), Regions.of(job.privacy))
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy, job.roi)
@@ -122,11 +124,6 @@ def open_options(job: Job) -> dict[str, Any]:
     """Return the arguments of `open_source` for the source of a job."""
     names = ("on_error", "fps", "start", "end", "duration", "every", "reconnect", "insecure")
     return {name: getattr(job, name) for name in names}
-
-
-def _open(job: Job) -> FrameSource:
-    source = video.open_source(job.source, **open_options(job))
-    return video.PrivateSource(source, job.privacy) if job.privacy else source
 
 
 def execute(

@@ -54,7 +54,9 @@ class Pipe:
 
     def read(self, size: int) -> bytes:
         """Return up to `size` bytes; none at the end and after `cancel`."""
-        data = (self._file.read(size) or b"") if self._wait() else b""
+        while not self.cancelled and self._poll is not None and not self._poll.poll(_TICK):
+            pass  # no data yet
+        data = b"" if self.cancelled else self._file.read(size) or b""
         self.began, self.ended = self.began or bool(data), not data
         return data
 
@@ -65,13 +67,6 @@ class Pipe:
     def close(self) -> None:
         """Close the pipe."""
         self._file.close()
-
-    def _wait(self) -> bool:
-        """Wait for data or the end; return False once cancelled."""
-        while not self.cancelled:
-            if self._poll is None or self._poll.poll(_TICK):
-                return True
-        return False
 
 
 class PipeSource(DecodedSource):
