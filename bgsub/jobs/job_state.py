@@ -206,14 +206,19 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
         state = InputState(source.name)
     else:
         state = InputState.of(*source.paths, name=job.source if isinstance(job.source, str) else None)
-    new = Checkpoint(asdict(JobIdentity.of(job, state)), started=datetime.now().isoformat())
+    identity = JobIdentity.of(job, state)
+    new = Checkpoint(asdict(identity), started=datetime.now().isoformat())
     if job.overwrite or not path.exists():
         return _begin(job, new, subtractor, make_sinks)
     try:
         start = Checkpoint.read(path)
+        difference = f"by bgsub {start.version}, this is {new.version}" if start.version != new.version else ""
+        difference = difference or identity.difference(JobIdentity.from_dict(start.identity))
     except SourceError as error:
         raise SourceError(f"{error}; {START_ANEW}") from None
-    if difference := _difference(path, start, new):
+    except (TypeError, KeyError) as error:
+        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {START_ANEW}") from None
+    if difference:
         raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {START_ANEW}")
     return _continue(job, start, subtractor, make_sinks)
 
@@ -275,14 +280,3 @@ def _remove_partials(targets: Sequence[Path]) -> None:
     for target in targets:
         if target.is_file():
             remove_partials(target)
-
-
-def _difference(path: Path, old: Checkpoint, new: Checkpoint) -> str:
-    """Return how the job of a checkpoint differs from the present one; empty if it is the same."""
-    if old.version != new.version:
-        return f"by bgsub {old.version}, this is {new.version}"
-    try:
-        before = JobIdentity.from_dict(old.identity)
-    except (TypeError, KeyError) as error:
-        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {START_ANEW}") from None
-    return JobIdentity.from_dict(new.identity).difference(before)
