@@ -256,6 +256,7 @@ def make_job(source: str | tuple[str, ...], output: Path | None, options: Mappin
     """Return the job of the options; by default it writes masks, unless it has no output folder or records clips."""
     _check_needs(options)
     opt.check_part(options)
+    source = source[0] if isinstance(source, tuple) and len(source) == 1 else source
     views = options.get("views")
     if views is None and output is not None and options["record"] is None:
         views = ["mask"]

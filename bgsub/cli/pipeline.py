@@ -111,16 +111,12 @@ def run_pipeline(
     """Run an opened source with options as for `execute`, and print the summary."""
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
-    controls = controls or Controls()
-    options |= {"watch": partial(reporter.watch, controls), "controls": controls}
-    return _reported(partial(execute, source, subtractor, sinks, **options), reporter)
+    return _reported(partial(execute, source, subtractor, sinks, **options), reporter, controls)
 
 
 def run_job(job: Job, reporter: RunReporter | None = None) -> None:
     """Do a job with a progress bar and print the summary; StoppedError as `check_whole`."""
-    controls, reporter = Controls(), reporter or RunReporter()
-    watch = partial(reporter.watch, controls)
-    result = _reported(partial(jobs.run_job, job, watch=watch, controls=controls), reporter)
+    result = _reported(partial(jobs.run_job, job), reporter or RunReporter())
     from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it imports NumPy
 
     has_resume = "resume" in click.get_current_context().params
@@ -129,10 +125,11 @@ def run_job(job: Job, reporter: RunReporter | None = None) -> None:
     check_whole(result, ends=job.end is not None or job.duration is not None, advice=advice)
 
 
-def _reported(run: Callable[[], JobResult], reporter: RunReporter) -> JobResult:
-    """Run and print the summary, also that of an error."""
+def _reported(run: Callable[..., JobResult], reporter: RunReporter, controls: Controls | None = None) -> JobResult:
+    """Run with progress and print the summary, also that of an error."""
+    controls = controls or Controls()
     try:
-        result = run()
+        result = run(watch=partial(reporter.watch, controls), controls=controls)
     except (BrokenSourceError, StoppedError) as error:
         if isinstance(error.result, JobResult):
             reporter.report(error.result)

@@ -45,8 +45,7 @@ def _options_of_one(output: opt.Decorator, options: opt.Decorator) -> opt.Decora
 
 
 def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
-    source = sources[0] if len(sources) == 1 else sources
-    job = out.make_job(source, output, {**options, "list_motion": options["record"] is not None})
+    job = out.make_job(sources, output, {**options, "list_motion": options["record"] is not None})
     if output is None and (not out.reacts_to_motion(options) or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
@@ -148,7 +147,6 @@ def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
 
     Nothing is written unless --record, --snapshots or --csv asks for it. After Ctrl-C the motion so far is listed.
     """
-    source = sources[0] if len(sources) == 1 else sources
-    job = out.make_job(source, None, {**options, "views": (), "list_motion": True})
+    job = out.make_job(sources, None, {**options, "views": (), "list_motion": True})
     with opt.claimed(csv):
         run_job(job, RunReporter(lists_motion=True, csv=csv))
