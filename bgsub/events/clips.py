@@ -121,7 +121,7 @@ def check_list(folder: Path) -> None:
 def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None = None) -> None:
     """Add a clip to the list of a folder, or create the list; remove old clips by the rules; safe with several runs."""
     path = folder / LIST_NAME
-    with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
+    with hold(folder / f".{LIST_NAME}.lock", f"'{path}' is locked by another program", _PATIENCE):
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

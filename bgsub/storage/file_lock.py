@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 @contextmanager
-def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) -> Iterator[None]:
+def hold(path: Path, refusal: str, patience: float = _PATIENCE) -> Iterator[None]:
     """Keep a file locked, without locks of the system with a warning; SinkError with `refusal` if another has it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     # Any thread may end the block. A soft lock would survive a process that dies.
@@ -30,7 +30,7 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
     try:
         _acquire(lock)
     except filelock.Timeout:
-        raise SinkError(refusal()) from None
+        raise SinkError(refusal) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise folder_error(path.parent, error) from None
@@ -88,11 +88,11 @@ class Claims(ExitStack):
         if target not in self._targets:
             if self._results is not None:
                 check_links(target, self._results)
-            text = refusal or f"the output '{target}' is being written by another run"
-            self.enter_context(hold(target.with_name(f".{target.name}{_LOCK}"), lambda: text))
+            refusal = refusal or f"the output '{target}' is being written by another run"
+            self.enter_context(hold(target.with_name(f".{target.name}{_LOCK}"), refusal))
             self._targets.add(target)
             if target.parent not in self._folders:
                 self._folders.add(target.parent)
                 for path in target.parent.glob(f".*{_LOCK}"):
-                    with suppress(SinkError), hold(path, str, patience=0.0):
+                    with suppress(SinkError), hold(path, "", patience=0.0):
                         logger.debug("removing the lock '%s' of a killed run", path)

@@ -129,7 +129,7 @@ class Manifest(AbstractContextManager["Manifest"]):
 
 def hold_folder(folder: Path) -> AbstractContextManager[None]:
     """Hold the folder of a batch, created if missing; SinkError if another batch works in it."""
-    return hold(folder / _LOCKED, lambda: f"another batch works in '{folder}'")
+    return hold(folder / _LOCKED, f"another batch works in '{folder}'")
 
 
 #: File in every finished output folder, with the identity and the result of its job.
