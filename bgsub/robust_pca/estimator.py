@@ -98,17 +98,8 @@ class RobustPCA(FittedSubspace):
     Notes
     -----
     The paper alternates between subspace and coefficients for a fixed sequence of mu. Here both factors of ``L = A B'``
-    move together, by conjugate gradients in a scaled metric (``bgsub/robust_pca/cost.py``), and mu follows the residual
-    of the inliers as fast as the fit settles (``bgsub/robust_pca/descent.py``). Once the residual no longer follows mu,
-    it is noise, and mu returns to where the two met. A ridge that fades with mu keeps directions out of the fit that do
-    not exceed the outliers while mu is large (``bgsub/robust_pca/graduated.py``). It makes the difference near the
-    limits of recovery (``scripts/paper/README.md`` has the phase diagrams) and reveals a rank above the true one:
-    directions that stay empty are left out if the fit without them leaves nothing of low rank.
-
-    If one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted first,
-    which gives the factor of the short side; the whole then takes a few steps. At the end, samples and features with
-    far less weight than most are fitted again. All steps but the last ones use ``log``; another surrogate replaces it
-    at the last mu.
+    move together, mu follows the residual of the inliers, and a ridge that fades with mu keeps directions out of the
+    fit that do not exceed the outliers; ``docs/method.md`` has the details.
 
     float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
     is reached. One step costs about ``6 m n k`` multiplications in BLAS, one pass of a compiled kernel over the matrix

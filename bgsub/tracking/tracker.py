@@ -88,25 +88,9 @@ class SubspaceTracker:
 
     Notes
     -----
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes if `mu` is None
-    or `forgetting` is "auto":
-
-    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``. The scale s_i follows the median of ``|r_i|`` by sign steps of its
-    logarithm, corrected for the degrees of freedom of y, so that an outlier moves it by one step, whatever its size.
-    Where the median of all ``|r_i| / s_i`` leaves [1/2, 2], all scales change at once. Entries with a scale above the
-    median weigh less in the fit of y. In a cold start a shrinking bound limits the scales until the subspace is found.
-
-    *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
-    entries of vector j: missing entries and outliers bind the subspace less than complete vectors. The step of the
-    newest vector is full in the metric of ``(1 - w) C + w y y'``.
-
-    *Guarantee.* ``s^2 h_mu(r / s)`` has a curvature of at most one for every s, so that
-    ``h(r - A d) <= h(r) - <psi(r), d> + |d|^2 / 2``. A step is accepted only if this bound, with the change d of the
-    low-rank part, and the model of the past fall together: but for rounding it never raises ``w h + (1 - w) past`` for
-    U y projected on the new subspace, the s, w and C of this vector, and the past around the predicted subspace. A
-    refused step keeps the prediction. Every vector has an objective that falls; no function over all time is known to.
-
-    *Weight and rank.* See ``bgsub/tracking/tuning.py``.
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6. If `mu` is None or `forgetting` is
+    "auto", the tracker tunes itself: ``docs/method.md`` describes its cost, its weight, its rank and the guarantee that
+    no step raises the objective of its vector.
 
     A vector costs O(m k) for the residual and O(m k^2) for the step. With `mu` and `forgetting` given, or another
     metric, line search or carry (defaults 0.06 and 0.05 there), the past is a thin factor ``Q R`` of its gradient,
