@@ -59,28 +59,6 @@ class SubspaceTracker:
     max_rank : int, default 10
         The largest rank that ``rank="auto"`` may find.
 
-    Attributes
-    ----------
-    components_ : ndarray, (k, m), float32
-        Orthonormal rows, the transposed basis U.
-    coefficients_ : ndarray, (k,), float64
-        Coefficients y of the newest vector.
-    low_rank_ : ndarray, (m,), float32
-        ``l = U y``.
-    rank_ : int
-        The current rank k.
-    forgetting_, momentum_ : float
-        The current weight w, and the share of the velocity by which the subspace moves before the next vector.
-    scale_ : ndarray, (m,), float32
-        The scale s of every entry, if `mu` is not given.
-    step_length_ : float
-        The last accepted step length t; 0 when no step lowered the objective.
-    objective_ : tuple of float
-        The last objective before and after the step, ``phi(0)`` and ``phi(t)``, the past relative to its value at
-        ``phi(0)``; for a full step ``phi(1)`` is an upper bound.
-    n_samples_seen_ : int
-        Number of vectors.
-
     Raises
     ------
     ParameterError
@@ -187,7 +165,7 @@ class SubspaceTracker:
 
     @property
     def components_(self) -> np.ndarray:
-        """Orthonormal rows, (k, m), float32; a view of the model."""
+        """Orthonormal rows, the transposed basis U, (k, m), float32; a view of the model."""
         basis = self._known.basis
         basis.carry_out()
         return basis.stack[: basis.k, : basis.m]
@@ -204,7 +182,7 @@ class SubspaceTracker:
 
     @property
     def rank_(self) -> int:
-        """Dimension k of the subspace now."""
+        """Current dimension k of the subspace."""
         return self._known.basis.k
 
     @property
@@ -223,7 +201,7 @@ class SubspaceTracker:
 
     @property
     def scale_(self) -> np.ndarray:
-        """Scale of every entry, (m,), float32: the running median of its residual."""
+        """Scale s of every entry, (m,), float32: the running median of its residual; only without `mu`."""
         model = self._known
         if not isinstance(model, SelfTunedSubspace) or self._parameters.mu is not None:
             raise ParameterError("scale_ needs mu not to be given")
@@ -231,17 +209,17 @@ class SubspaceTracker:
 
     @property
     def step_length_(self) -> float:
-        """The last accepted step length t."""
+        """The last accepted step length t; 0 when no step lowered the objective."""
         return self._known.step_length
 
     @property
     def objective_(self) -> tuple[float, float]:
-        """The last objective before and after the step."""
+        """The last objective before and after the step, the past relative to before; of a full step an upper bound."""
         return self._known.objective
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of updates."""
+        """Number of vectors."""
         return 0 if self._model is None else self._model.updates
 
     @property
@@ -250,7 +228,7 @@ class SubspaceTracker:
         return self._known.basis.is_settled
 
     def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
-        """Start from a known subspace.
+        """Start from a known subspace; return self.
 
         Parameters
         ----------
@@ -258,11 +236,6 @@ class SubspaceTracker:
             Orthonormal rows.
         coefficients : ndarray, (n, k)
             Coefficients of past samples; their mean moment is C, the last row is the first y. May have no rows.
-
-        Returns
-        -------
-        SubspaceTracker
-            The tracker itself.
 
         Raises
         ------
@@ -334,7 +307,7 @@ class SubspaceTracker:
         return np.sort(rng.choice(m, size, replace=False)).astype(np.int64)
 
     def fit(self, X: np.ndarray, scale: float = 1.0) -> SubspaceTracker:
-        """Start from a batch of vectors by robust PCA.
+        """Start from a batch of vectors by robust PCA; return self.
 
         Parameters
         ----------
@@ -342,11 +315,6 @@ class SubspaceTracker:
             One vector per row, n >= rank.
         scale : float, default 1
             Factor of X; for images the reciprocal of the full scale.
-
-        Returns
-        -------
-        SubspaceTracker
-            The tracker itself.
 
         Raises
         ------
@@ -371,7 +339,7 @@ class SubspaceTracker:
     # -- one vector ----------------------------------------------------------------------------------------------
 
     def partial_fit(self, x: np.ndarray, observed: np.ndarray | None = None) -> SubspaceTracker:
-        """Learn from one vector.
+        """Learn from one vector; return self.
 
         Parameters
         ----------
@@ -379,11 +347,6 @@ class SubspaceTracker:
             The vector; missing entries are ignored.
         observed : ndarray of bool, (m,), optional
             The paper's A: which entries are observed. A tracker that tunes itself ignores vectors with fewer than k.
-
-        Returns
-        -------
-        SubspaceTracker
-            The tracker itself.
 
         Raises
         ------
