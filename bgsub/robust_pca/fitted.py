@@ -40,12 +40,7 @@ class FittedSubspace:
     mu_start: float | None
 
     def transform(self, X: np.ndarray, observed: np.ndarray | None = None) -> np.ndarray:
-        """Return the robust coefficients of samples in the fitted subspace.
-
-        Parameters
-        ----------
-        X, observed
-            As for `fit`.
+        """Return the robust coefficients of samples in the fitted subspace; parameters as for `fit`.
 
         Returns
         -------
@@ -75,21 +70,12 @@ class FittedSubspace:
         """Return how well the subspace predicts entries of samples from the others; higher is better.
 
         Scores of the same samples are comparable for all values of rank, mu, surrogate, `center` and `scale`.
-
-        Parameters
-        ----------
-        X, y, observed
-            As for `fit`.
+        Parameters as for `fit`, errors as for `transform`.
 
         Returns
         -------
         float
             Mean log-likelihood of an observed entry, in nats; see Notes.
-
-        Raises
-        ------
-        ParameterError
-            As `transform`.
 
         Notes
         -----
