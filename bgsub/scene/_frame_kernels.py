@@ -15,7 +15,7 @@ from numba.extending import overload
 from bgsub.numerics.jit import FASTMATH, kernel, part
 from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO = np.float32(0)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 CHUNK = 64  # pixels per test whether any is set
 LATE = 32768  # age in frames from which it is counted in ticks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK
+from bgsub.scene._frame_kernels import CHUNK, distance
 from bgsub.tracking._kernels import any_set
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -38,7 +38,7 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
             known, limit = False, limits[i] * limits[i]
             for _ in range(most):
                 place = k * n + i
-                known = seen[place] > 0 and distance(pixels, entry, kept, place * np.uint64(channels), channels) < limit
+                known = seen[place] > 0 and distance(pixels, kept, entry, place * np.uint64(channels), channels) < limit
                 if known:
                     break
                 if k > 0 and seen[place] < seen[least * n + i]:
@@ -83,13 +83,3 @@ def follow(x, colours, seen):  # type: ignore[no-untyped-def]
         colours[i] += _FOLLOWS * (np.float32(x[i]) - colours[i])
     for i in range(seen.size):
         seen[i] += np.uint16(1)
-
-
-@part
-def distance(x, a, colours, b, channels):  # type: ignore[no-untyped-def]
-    """Return the squared joint distance of the entries from a on of `x` and those from b on of `colours`."""
-    total = _ZERO
-    for c in range(channels):
-        s = np.float32(x[a + np.uint64(c)]) - np.float32(colours[b + np.uint64(c)])
-        total += s * s
-    return total
