@@ -181,21 +181,15 @@ def scale_rows(stack, G, block, factors, gram):  # type: ignore[no-untyped-def]
     gram[:] = 0.0
     for first in range(0, factors.size, block):
         last, g = min(first + block, factors.size), G[first // block % len(G)]
+        pending, factor = e[first:last], factors[first:last]
         for j in range(k):
             row = stack[j, first:last]
-            add_scaled(row, g[j], e[first:last])
-            multiply_by(row, factors[first:last])
+            for i in range(row.size):
+                row[i] = (row[i] + g[j] * pending[i]) * factor[i]
             for i in range(j + 1):
                 gram[i, j] += dot(stack[i, first:last], row)
                 gram[j, i] = gram[i, j]
         e[first:last] = _ZERO
-
-
-@part
-def multiply_by(target, factors):  # type: ignore[no-untyped-def]
-    """Multiply `target` by `factors`, entry by entry."""
-    for i in range(target.size):
-        target[i] *= factors[i]
 
 
 @part
