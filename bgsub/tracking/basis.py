@@ -8,7 +8,7 @@ and G; the tall rank-one term waits for the next visit (`bgsub.scene._frame_kern
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,23 +66,13 @@ class Cost(NamedTuple):
     p: np.float32
 
 
-class Mirror(Protocol):
-    """A copy of V' and e' in other memory, where a pass changes them."""
-
-    def bring_back(self, rows: np.ndarray) -> None:
-        """Copy them to the `stack` if they are newer there; it may be changed then."""
-
-    def newest(self, rows: np.ndarray) -> Any:
-        """Return the copy, after those of the `stack` if they are newer; it may be changed then."""
-
-
 class Basis:
     """The rows U', Q' and e', `stack` (2 k + 2, >= m) float32, of the tracker, ``U = (V + D(e) G) N``."""
 
     def __init__(self, k: int, m: int) -> None:
         self.k, self.m = k, m
         self._rows = _aligned_rows(2 * k + 2, m)  # takes memory where it is written
-        self.mirror: Mirror | None = None
+        self.mirror: Any = None  # a copy of V' and e' on a GPU, which `mirror.bring_back` copies into its argument
         self.deferred = DeferredStep(self.k)
         self.newest = -1
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
