@@ -70,8 +70,7 @@ class FrameResult:
 
     def picture(self) -> np.ndarray:
         """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""
-        picture = self.engine.picture
-        return picture if self.movement is None else to_frame(self.movement, picture, self.pixels, smooth=True)
+        return to_frame(self.movement, self.engine.picture, self.pixels, smooth=True)
 
     def background(self) -> np.ndarray:
         """Return the background, like the frame, in the coordinates of the frame."""

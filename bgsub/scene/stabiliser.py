@@ -101,14 +101,9 @@ def _mapped(
     """Write `image` as the movement maps it, on top of `outside`, into `out`."""
     if movement.is_shift:  # faster than OpenCV
         sign = 1 if forth else -1
-        shift = _shift if smooth else _shift_nearest
-        rows, columns = shift(image, sign * movement.dx, sign * movement.dy, out)
-        for part in (
-            np.s_[: rows.start],
-            np.s_[rows.stop :],
-            np.s_[rows, : columns.start],
-            np.s_[rows, columns.stop :],
-        ):
+        rows, columns = _shift(image, sign * movement.dx, sign * movement.dy, out, smooth)
+        beside = np.s_[rows, : columns.start], np.s_[rows, columns.stop :]
+        for part in (np.s_[: rows.start], np.s_[rows.stop :], *beside):
             out[part] = 0 if outside is None else outside[part]
         return out
     out[...] = 0 if outside is None else outside
@@ -118,23 +113,18 @@ def _mapped(
     return out
 
 
-def _shift(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:
-    """Write `image` at (x + dx, y + dy), bilinear, into `out`; return the written rows and columns."""
-    h, w = image.shape[:2]
+def _shift(image: np.ndarray, dx: float, dy: float, out: np.ndarray, smooth: bool) -> tuple[slice, slice]:
+    """Write `image` at (x + dx, y + dy) into `out`, `smooth` or the nearest pixel; return the rows and columns."""
+    if not smooth:
+        dx, dy = math.floor(dx + 0.5), math.floor(dy + 0.5)
     row, column = math.floor(dy), math.floor(dx)
-    rows, columns = _overlap(h, row, 1), _overlap(w, column, 1)
-    seen = image[rows.start + row : rows.stop + row + 1, columns.start + column : columns.stop + column + 1]
+    rows, columns = _overlap(image.shape[0], row, smooth), _overlap(image.shape[1], column, smooth)
+    seen = image[rows.start + row : rows.stop + row + smooth, columns.start + column : columns.stop + column + smooth]
     if rows.stop > rows.start and columns.stop > columns.start:
-        weights = np.outer([1 - dy + row, dy - row], [1 - dx + column, dx - column])
-        out[rows, columns] = cv2.filter2D(seen, -1, weights, anchor=(0, 0))[:-1, :-1].reshape(out[rows, columns].shape)
-    return rows, columns
-
-
-def _shift_nearest(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:
-    """Write `image` at (x + dx, y + dy), nearest pixel, into `out`; return the written rows and columns."""
-    row, column = math.floor(dy + 0.5), math.floor(dx + 0.5)
-    rows, columns = _overlap(image.shape[0], row, 0), _overlap(image.shape[1], column, 0)
-    out[rows, columns] = image[rows.start + row : rows.stop + row, columns.start + column : columns.stop + column]
+        if smooth:
+            weights = np.outer([1 - dy + row, dy - row], [1 - dx + column, dx - column])
+            seen = cv2.filter2D(seen, -1, weights, anchor=(0, 0))[:-1, :-1].reshape(out[rows, columns].shape)
+        out[rows, columns] = seen
     return rows, columns
 
 
