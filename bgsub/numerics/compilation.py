@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,40 +61,14 @@ class CompilationLog:
                 logger.info("%s", progress)
 
 
-def progress() -> Progress:
-    """Return the current progress."""
-    return _compilations.progress
-
-
-def waited() -> float:
-    """Return the seconds for which threads of this process have waited for kernels, including the current wait."""
-    return _compilations.waited()
-
-
-def working_time() -> float:
-    """Return the seconds of a clock that stops while a thread waits for kernels; for frame rates."""
-    return time.perf_counter() - waited()
-
-
-def planned(count: int) -> AbstractContextManager[Callable[[], None]]:
-    """Announce that the block compiles `count` kernels; yield the function to call after each of them."""
-    return _compilations.planned(count)
-
-
-@contextmanager
-def waiting() -> Iterator[None]:
-    """Count the time inside the block as waiting for kernels."""
-    _compilations.wait(1)
-    try:
-        yield
-    finally:
-        _compilations.wait(-1)
-
-
 class _Compilations:
     """The kernels that this process compiles; a kernel compiled inside another one is not counted."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count, as in a new process or in the child of a fork."""
         self.progress = Progress(0, 0)
         self.log = CompilationLog()  # gets each change of the progress, from any thread
         self._lock = threading.Lock()
@@ -104,7 +78,7 @@ class _Compilations:
         self._settling: threading.Timer | None = None
 
     def waited(self) -> float:
-        """Return the seconds of waiting so far."""
+        """Return the seconds for which threads of this process have waited for kernels, with the current wait."""
         with self._lock:
             self._account()
             return self._waited
@@ -117,7 +91,7 @@ class _Compilations:
 
     @contextmanager
     def planned(self, count: int) -> Iterator[Callable[[], None]]:
-        """See the function `planned`."""
+        """Announce that the block compiles `count` kernels; yield the function to call after each of them."""
         with self._lock:
             self._account(compiling=1)
             before = Progress(0, 0) if self.progress.is_complete else self.progress
@@ -177,15 +151,29 @@ class _Compilations:
 
 
 _compilations = _Compilations()
-
-
-def _after_fork() -> None:
-    global _compilations  # noqa: PLW0603 - one per process
-    _compilations = _Compilations()
-
-
+planned, waited = _compilations.planned, _compilations.waited
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_compilations.reset)
+
+
+def progress() -> Progress:
+    """Return the current progress."""
+    return _compilations.progress
+
+
+def working_time() -> float:
+    """Return the seconds of a clock that stops while a thread waits for kernels; for frame rates."""
+    return time.perf_counter() - waited()
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Count the time inside the block as waiting for kernels."""
+    _compilations.wait(1)
+    try:
+        yield
+    finally:
+        _compilations.wait(-1)
 
 
 def follow_numba() -> None:
@@ -204,7 +192,7 @@ def follow_numba() -> None:
         def on_end(self, event: Any) -> None:
             self._count(-1, event)
 
-    event.register("numba:compile", Follow(lambda *call: _compilations.compile(*call)))  # noqa: PLW0108 - a fork replaces it
+    event.register("numba:compile", Follow(_compilations.compile))
     event.register("numba:compiler_lock", Follow(lambda step, _: _compilations.wait(step)))
     compiler = compiler_lock.global_compiler_lock
 

@@ -20,9 +20,10 @@ from bgsub.numerics.compilation import CompilationLog, Progress, planned, progre
 def now(monkeypatch):
     """Return a clock that the test sets, in a process without compiled kernels."""
     now = [100.0]
-    monkeypatch.setattr(compilation, "_compilations", compilation._Compilations())
     monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    return now
+    compilation._compilations.reset()
+    yield now
+    compilation._compilations.reset()
 
 
 @contextmanager
