@@ -1,7 +1,4 @@
-"""Candidates that match the background nearby or a sample of the memory, and the samples.
-
-The work is in proportion to what is filled: `filled` (chunks,) uint8 is 0 where a chunk of `CHUNK` pixels is empty.
-"""
+"""Candidates that match the background nearby or a sample of the memory, and the samples."""
 
 from __future__ import annotations
 

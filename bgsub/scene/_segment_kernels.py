@@ -1,8 +1,4 @@
-"""From flags to a mask: solid regions, majority, small regions.
-
-The work is in proportion to what is filled: `filled` (chunks,) uint8 is 0 where a chunk of `CHUNK` pixels is empty.
-Where a loop over a chunk has a constant length, its code is several times faster.
-"""
+"""From flags to a mask: solid regions, majority, small regions."""
 
 from __future__ import annotations
 

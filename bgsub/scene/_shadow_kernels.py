@@ -1,8 +1,4 @@
-"""Shadows in the foreground: background times one factor, and cast shadows from their side inwards.
-
-The work is in proportion to what is filled: `filled` (chunks,) uint8 is 0 where a chunk of `CHUNK` pixels is empty.
-Where a loop over a chunk has a constant length, its code is several times faster.
-"""
+"""Shadows in the foreground: background times one factor, and cast shadows from their side inwards."""
 
 from __future__ import annotations
 
@@ -242,7 +238,7 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        if n == CHUNK:  # a constant number of pixels: faster code
+        if n == CHUNK:  # a constant length
             found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_weight)
         else:
             found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
