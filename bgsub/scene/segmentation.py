@@ -169,16 +169,7 @@ class SampleMemory:
 
 
 class Segmenter:
-    """Turn candidates into foreground masks, and learn the noise of the pixels.
-
-    Candidates that match the background nearby, or samples of earlier deviations, are cleared where most match, at
-    that pixel and around it; parts of a large object that match are kept. A region of connected tiles is cleared if
-    most of its candidates match. The majority in a square decides. A foreground pixel is shaded if it is its
-    background times one factor in all channels, or nearly so with a factor near one (weak shadows, reflections, light
-    from objects), and object if not, or if its texture differs, unless most of the foreground nearby
-    is of the other kind; without colours, the texture of the background must be seen nearby. Darker
-    shadows are found by their place: on the side where the outline of the foreground is rarely lit.
-    """
+    """Turn candidates into masks, see "From residual to mask" in docs/method.md, and learn the noise of the pixels."""
 
     # without the removal of small regions F falls by .004 on average over 16 labelled sequences
 
