@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import config, cuda
@@ -28,16 +28,9 @@ F, ZERO, ONE = np.float32, np.float32(0), np.float32(1)
 warnings.filterwarnings("ignore", ".*Grid size")  # of small frames
 
 
-class Kernels(NamedTuple):
-    """The two kernels for one rank, number of channels and type of pixels."""
-
-    sweep: Any
-    learn: Any
-
-
 @cache
-def kernels_for(rank: int, channels: int, is_bytes: bool) -> Kernels:  # noqa: PLR0915 - kernels of these constants
-    """Return the kernels: `bgsub.scene._frame_kernels.sweep` and `learn_pixels` with a block of threads per block."""
+def kernels_for(rank: int, channels: int, is_bytes: bool) -> tuple[Any, Any]:  # noqa: PLR0915 - of these constants
+    """Return `sweep` and `learn_pixels` of `bgsub.scene._frame_kernels` with a block of threads per block."""
     given_count, sum_count = 2 * rank + _FIXED, rank + 3
 
     @cuda.jit(device=True)
@@ -147,7 +140,7 @@ def kernels_for(rank: int, channels: int, is_bytes: bool) -> Kernels:  # noqa: P
             d = min(scale * F(math.sqrt(differences(x, l, i)[1])), clip)
             sigma[i] = max(sigma[i] + (rate if skip[i] == 0 else ZERO) * (d - sigma[i]), floor)
 
-    return Kernels(sweep, learn)
+    return sweep, learn
 
 
 def check_gpu() -> None:
@@ -194,7 +187,8 @@ class CudaSweepEngine(SweepEngine):
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
         super().__init__(frames, rank, threads, sigma)
-        self._rank, self._kernels = rank, kernels_for(rank, frames.channels, frames.pixels_dtype == "uint8")
+        self._rank, kernels = rank, kernels_for(rank, frames.channels, frames.pixels_dtype == "uint8")
+        self._sweep_kernel, self._learn_kernel = kernels
         self._numbers = np.zeros(2 * rank + _FIXED, F)
         self._stream, self._launchers = cuda.stream(), {}  # type: Any, dict[Any, Any]
         self._x, self._l = (cuda.device_array(frames.size, frames.pixels_dtype) for _ in range(2))
@@ -245,7 +239,7 @@ class CudaSweepEngine(SweepEngine):
         flags = self._given("nothing", self._nothing) if hidden is None else self._given("hidden", hidden)
         resident = basis.mirror.newest(visit.stack), self._x, self._l, self._was
         sizes = self.block, visit.turn, int(everywhere), int(hidden is not None)
-        self._launch(self._kernels.sweep, len(self._products), *resident, *self._shared, flags, sizes)
+        self._launch(self._sweep_kernel, len(self._products), *resident, *self._shared, flags, sizes)
         products = np.add.reduce(self._products)
         return SweepResult(products[:-2], float(products[-2]), int(products[-1]))
 
@@ -261,7 +255,7 @@ class CudaSweepEngine(SweepEngine):
             super().learn(skip, learn, due)
         elif blocks > 0:
             inputs = self._x, self._l, self._shared[1], self._given("skip", skip), (self.block, due[1])
-            self._launch(self._kernels.learn, blocks, *inputs, *learn, self._look.scale)
+            self._launch(self._learn_kernel, blocks, *inputs, *learn, self._look.scale)
 
     def set_state(self, state: State) -> None:
         """Restore the backgrounds; ParameterError if they do not fit."""
