@@ -145,9 +145,7 @@ class BackgroundSubtractor(OpenCVNames):
     Notes
     -----
     C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. Light, shadows, camera movements, standing objects
-    and the events of the whole frame are additions to the paper. The model takes ``4 c (k + 1) + c + 13`` bytes per
-    pixel for c channels of uint8 (64 in colour at rank 3), ``16 c`` more where the background moves, some 25 for the
-    newest frame, and ``start_frames c + 16 c + 16`` during the start.
+    and the events of the whole frame are additions to the paper, see ``docs/method.md``.
     """
 
     @takes(SubtractorArguments)
