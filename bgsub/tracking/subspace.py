@@ -273,29 +273,23 @@ class Subspace:
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
         """Add ``(target - U y) y' / |y|^2`` to the basis: `target`, (n,) float32, becomes the newest low-rank part."""
-        # the coefficients of the past stay; a pending gradient is dropped, as it belongs to the old subspace
+        # the coefficients of the past stay
         if float(self.y @ self.y) <= _NEGLIGIBLE:  # all is black: any small coefficients show the target
             self.y = np.eye(self.basis.k)[-1] * _FAINT * math.sqrt(self.basis.m)
         y = self.y
         chosen = np.empty(0, np.uint8) if where is None else where
-        self._R = self._R[:0]
         least, most = self._rotate(self.basis.retarget(target, chosen, start, y)), _IMPOSSIBLE * self.basis.m
         if least < _SHRUNK or float(y @ y) > most:  # that Gram matrix is inexact
             self._orthonormalise()
         self._C *= most / max(float(np.trace(self._C)), most)
-        self._passes += 1
 
     def scale(self, factors: np.ndarray) -> None:
-        """Multiply the rows of U, and so what it shows, by `factors`, (m,) float32; a pending gradient is dropped."""
-        self._R = self._R[:0]
+        """Multiply the rows of U, and so what it shows, by `factors`, (m,) float32."""
         self._rotate(self.basis.scale(factors))
-        self._passes += 1
 
     def move(self, places: np.ndarray) -> None:
-        """Take over the rows of U of other entries, (m,) indices; a pending gradient is dropped."""
-        self._R = self._R[:0]
+        """Take over the rows of U of other entries, (m,) indices."""
         self._rotate(self.basis.move(places))
-        self._passes += 1
 
     def _fade(self, M: np.ndarray, turn: np.ndarray) -> None:
         """Follow the rows of e = 0, u, which a step makes ``u M'``, and after which coefficients y are ``turn y``."""
@@ -309,9 +303,7 @@ class Subspace:
         if where.any():
             self._limit_fading()
             P, Q = self._fading
-            self._R = self._R[:0]
             self._rotate(self.basis.multiply(np.linalg.solve(P.T, Q.T), where))
-            self._passes += 1
         self._fading[:] = np.eye(self.basis.k)
 
     def _limit_fading(self) -> None:
@@ -347,6 +339,9 @@ class Subspace:
 
     def _rotate(self, gram: np.ndarray) -> float:
         """Make the basis with the Gram matrix `gram`, (k, k), orthonormal; return its least eigenvalue."""
+        # a pending gradient and a pass that has begun belong to the old basis
+        self._R = self._R[:0]
+        self._passes += 1
         basis, least = self.basis, float(np.linalg.eigvalsh(gram)[0])
         if least > _DEPENDENT**2:
             L = np.linalg.cholesky(gram)
