@@ -53,11 +53,13 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
         r[k] = unit * total + gain * values[k] - offset
 
 
-@part
-def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
+@kernel
+def align(image, scale, points, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
     """Take a reweighted Gauss-Newton step of `movement`, (5 or 6,), in place; return the cost before and the length."""
     # weights 1 / (1 + (r / soft)^2)^2; `unit` is the distance of a corner from the centre
-    n, unknowns = r.size, movement.size
+    n, unknowns = points.shape[1], movement.size
+    r = r[:n]
+    residuals(image, scale, points, rows, movement, r)
     gram, right = gram[:unknowns, :unknowns], right[:unknowns]
     weights, weighted = work[0], work[1]
     inverse = np.float32(1 / (soft * soft))
@@ -95,11 +97,3 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
         movement[5] += right[5] / unit
         length = math.hypot(length, right[5])
     return total / n, length
-
-
-@kernel
-def align(image, scale, points, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take one step from `movement` on some points; return the cost before it and its length, see `step`."""
-    r = r[: points.shape[1]]
-    residuals(image, scale, points, rows, movement, r)
-    return step(rows, r, soft, unit, movement, work, gram, right)
