@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.tracking._kernels import RIDGE, solve_spd, trace
+from bgsub.tracking._kernels import RIDGE, solve_spd
 
 _OUTSIDE = np.float32(1e4)  # residual of a point outside of the frame; its weight is negligible
 _INERTIA = 1e-3  # per point; separates tone and movement in images with little texture
@@ -86,7 +86,7 @@ def align(image, scale, points, rows, soft, unit, movement, r, work, gram, right
     gram[4, 4] += _INERTIA * n
     right[3] += _INERTIA * n * (1 - movement[3])
     right[4] -= _INERTIA * n * movement[4]
-    solve_spd(gram, right, RIDGE * trace(gram))
+    solve_spd(gram, right, RIDGE * np.trace(gram))
     movement[0] += right[0]
     movement[1] += right[1]
     movement[2] += right[2] / unit

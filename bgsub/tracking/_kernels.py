@@ -236,15 +236,6 @@ def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
 
 
 @part
-def trace(gram):  # type: ignore[no-untyped-def]
-    """Return the trace of a matrix, (k, k)."""
-    total = 0.0
-    for i in range(gram.shape[0]):
-        total += gram[i, i]
-    return total
-
-
-@part
 def solve_spd(gram, right, ridge):  # type: ignore[no-untyped-def]
     """Solve ``(gram + ridge I) d = right`` in place by Cholesky; `right` receives d.  O(k^3)."""
     k = right.size

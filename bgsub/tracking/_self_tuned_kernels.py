@@ -19,7 +19,6 @@ from bgsub.tracking._kernels import (
     influence_and_value_at,
     normal_equations,
     solve_spd,
-    trace,
 )
 from bgsub.tracking._step_kernels import FLOOR, try_full_step
 
@@ -115,7 +114,7 @@ def own_scale_coefficients(rows, x, a, scale, usual, kind, mu, p, limits, y, e, 
             for i in range(r.size):
                 omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
         normal_equations(rows, r, omega, a, gram, right)
-        solve_spd(gram, right, _RIDGE * trace(gram))
+        solve_spd(gram, right, _RIDGE * np.trace(gram))
         change, size = 0.0, 0.0
         for i in range(y.size):
             y[i] += right[i]
@@ -236,7 +235,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, T, ob
         outside -= inner[i] * inner[i]
         for j in range(k):
             moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
-    solve_spd(moment, z, FLOOR * trace(moment))
+    solve_spd(moment, z, FLOOR * np.trace(moment))
     scale_down(z, w * np.sqrt(max(outside, 0.0)))
     a, b, shrink = np.zeros(k + 1), np.zeros(k), -1.0
     objective[0] = w * cost

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.tracking._kernels import solve_spd, step_rows, trace
+from bgsub.tracking._kernels import solve_spd, step_rows
 
 IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
@@ -30,7 +30,7 @@ def full_step(products, C, y, w, cost, a, b, out, work):  # type: ignore[no-unty
         z[i] = y[i]
         for j in range(k):
             work[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
-    size = trace(work[:k])
+    size = np.trace(work[:k])
     solve_spd(work[:k], z, FLOOR * size)
     shrink = try_full_step(products, C, y, z, w, cost, a, b, out) if size > 0 else -1.0
     if shrink < 0:
