@@ -36,12 +36,9 @@ def find_solid(strong, filled, work, solid):  # type: ignore[no-untyped-def]
         for j in range(w):
             squares[j] = a[j] & b[j] & c[j] & d[j]
         spread[:] = 0
-        total = np.uint8(0)
         for j in range(n):
             spread[j + 5] = squares[j] & squares[j + 1] & squares[j + 2] & squares[j + 3]
-        for j in range(n):
-            total |= spread[j + 5]
-        if total == 0:
+        if not any_set(spread):
             continue
         for j in range(w):
             near = spread[j] | spread[j + 1] | spread[j + 2] | spread[j + 3]

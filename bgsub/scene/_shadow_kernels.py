@@ -91,10 +91,7 @@ def learn_votes(new, count, share, votes):  # type: ignore[no-untyped-def]
 @part
 def learn_outline(seen, unit, outline):  # type: ignore[no-untyped-def]
     """Add the outline of a frame, (8, 2) in units of `unit` frame sides, to the running one."""
-    total = 0.0
-    for side in range(len(seen)):
-        total += seen[side, 1]
-    keep = 1 - min(unit * total / _MEMORY, _MOST)
+    keep = 1 - min(unit * seen[:, 1].sum() / _MEMORY, _MOST)
     for side in range(len(seen)):
         for i in range(2):
             outline[side, i] = keep * outline[side, i] + unit * seen[side, i]
@@ -114,8 +111,7 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 @part
 def find_tint(votes, tint):  # type: ignore[no-untyped-def]
     """Write the tint of shadows where most votes are, (c,); it is the weaker the more likely these are objects."""
-    for c in range(tint.size):
-        tint[c] = _ZERO
+    tint[:] = _ZERO
     if tint.size != 3:
         return
     middle, best, total, row, column = votes.shape[1] // 2, 0.0, _NO_VOTES, 1, 1

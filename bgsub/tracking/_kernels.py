@@ -210,10 +210,8 @@ def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped
     if a.size > 0:
         for i in range(r.size):
             omega[i] *= a[i]
-    for i in range(k):
-        right[i] = 0.0
-        for j in range(k):
-            gram[i, j] = 0.0
+    right[:] = 0.0
+    gram[:] = 0.0
     for begin in range(0, r.size, BLOCK):
         end = min(begin + BLOCK, r.size)
         for i in range(k):

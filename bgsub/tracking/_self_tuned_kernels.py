@@ -35,8 +35,7 @@ _RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few larg
 def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
     """Write the columns `index`, (n,), of ``P [U V]`` into `rows`, (k, n); `P` (k, 2 k), `work` (n,).  O(n k^2)."""
     k, both = P.shape
-    for i in range(k):
-        rows[i, :] = _ZERO
+    rows[:] = _ZERO
     for j in range(both):
         for q in range(index.size):
             work[q] = stack[j, index[q]]
@@ -195,9 +194,7 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
             P[i, k + j] = momentum * P[i, j]
     add_product(Q, gram, across)
     add_product(across, P.T, within)
-    for i in range(k):
-        for j in range(k):
-            within[i, j] = -within[i, j]
+    np.negative(within, within)
     add_product(within, P, Q)
     within[:] = 0.0
     add_product(L.T, C, within)
