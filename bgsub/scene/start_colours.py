@@ -43,16 +43,12 @@ class StartBuffer:
         self.references: list[np.ndarray] = []  # sites of the background under each light but the newest
 
     def state(self) -> State:
-        """Return the frames so far, copied."""
-        if not self.count:
-            return {}
+        """Return the frames so far, at least one, copied."""
         references = {f"light{i}": reference for i, reference in enumerate(self.references)}
         return {"frames": copied(self.frames[: self.count]), "lights": self.lights.copy(), **references}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the frames do not fit."""
-        if not state:
-            return
         capacity, size = self.frames.shape
         frames = array_of(state, "frames", (None, size), self.frames.dtype.name)
         if not 1 <= len(frames) <= capacity:
