@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bgsub.cli.help import EVENTS, OUTPUT
-from bgsub.cli.options import check_table, checked, claimed, file_option, option, seconds, table_option
+from bgsub.cli.options import PATH, check_table, checked, claimed, file_option, option, seconds, table_option
 from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.reporting import Reporting, json_option
 from bgsub.cli.settings import Command
@@ -96,7 +96,7 @@ def search(
         "bgsub overview clips -o day.html --title Monday": "The clips of a day",
     },
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @file_option(
     "-o",
     "--output",

@@ -32,6 +32,7 @@ TAKEN = "'taken' is a file, not a folder"
         (["run", "frames", "-o", "out.AVI"], "-o takes a folder, got the name of a file, 'out.AVI'"),
         (["track", "frames", "-o", ""], "Invalid value for '-o' / '--output': the path is empty"),
         (["run", "", "-o", "out"], "Invalid value for 'SOURCE...': the path is empty"),
+        (["overview", ""], "Invalid value for 'FOLDER': the path is empty"),
         (["bench", "--duration", "long"], "--duration must be a number of frames (120), seconds (12.5 or 12s) or h:mm"),
         (["live", "0", "--duration", "0"], "--duration must be more than 0, got '0'"),
         (["evaluate", "frames", "--json", "o.json"], "bgsub evaluate ... --json > o.json"),

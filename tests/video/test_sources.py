@@ -198,7 +198,7 @@ def test_wrong_sources(spec, words, tmp_path, monkeypatch, capfd):
 
 
 def test_wrong_parameters():
-    for wrong in (None, True, 1.5, object):
+    for wrong in (None, True, 1.5, object, ""):
         with pytest.raises(ParameterError, match=r"a source is a camera index, an address, a path, .*, got "):
             open_source(wrong)
     for wrong in (1, np.zeros((4, 5), np.uint8)):

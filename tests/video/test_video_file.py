@@ -128,6 +128,15 @@ def test_damage_at_the_end(tmp_path, caplog):
     assert caplog.messages == [f"video '{path}' is cut short: it ends at 1.1 s of 1.2 s, after 28 frames"]
 
 
+@pytest.mark.parametrize("suffix", ["mkv", "mp4", "ts"])
+def test_clock_of_a_segment_that_does_not_begin_at_zero(tmp_path, caplog, suffix):
+    path = write_av(tmp_path / f"segment.{suffix}", film(50), [86_400_000 + 40 * index for index in range(50)])
+    with open_source(path) as source:
+        assert (source.length, source.duration) == (50, pytest.approx(2, abs=0.1))
+        assert [frame.index for frame in source] == list(range(50))
+    assert caplog.messages == []
+
+
 def test_a_recording_that_begins_within_a_group_of_pictures(tmp_path, caplog):
     whole = write_av(tmp_path / "whole.ts", film(100), g="25", bf="2")
     copy_packets(whole, tmp_path / "clip.ts", lambda number, packet: packet if number >= 40 else None)

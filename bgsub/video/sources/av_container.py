@@ -84,6 +84,9 @@ class Container(AbstractContextManager["Container"]):
         self.seconds = self.container.duration / 1e6 if self.container.duration else None
         if stream.duration:
             self.seconds = float(stream.duration * stream.time_base)
+        elif self.seconds and "matroska" in names:
+            begin = (self.container.start_time or 0) / 1e6  # FFmpeg writes the time of the end, not the duration
+            self.seconds -= begin if begin < self.seconds else 0
 
     def packets(self) -> Iterator[Any]:
         """Yield the packets, then an empty one; end early where the file is broken. SourceError once it is closed."""

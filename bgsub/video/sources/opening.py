@@ -85,7 +85,7 @@ def open_source(
         source = _open_several(spec, options)
     elif isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
         source = CameraSource(int(spec), **of_camera)
-    elif not isinstance(spec, (str, os.PathLike)):
+    elif not isinstance(spec, (str, os.PathLike)) or spec == "":
         raise ParameterError(
             f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
         )
