@@ -1,5 +1,6 @@
-"""Compilation of kernels in other processes: success, failures, concurrency and exit."""
+"""The kernels of streams: their table, and compilation in other processes with failures, concurrency and exit."""
 
+import json
 import os
 import signal
 import subprocess
@@ -150,3 +151,30 @@ def test_cold_and_warm_processes_give_equal_masks(start):
     )
     cold, warm = (answer(start(code)) for _ in range(2))
     assert cold == warm
+
+
+@pytest.fixture(scope="module")
+def reports():
+    """Return the reports of two kinds of frames, which together show all types."""
+    kinds, program = [("uint8", "3"), ("float32", "1")], TESTS / "table_of_kernels.py"
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "PYTHONPATH": path}}
+    both = [subprocess.Popen([sys.executable, program, *kind], text=True, **pipes) for kind in kinds]
+    ended = [process.communicate(timeout=250) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    return [json.loads(out) for out, _ in ended]
+
+
+def test_all_called_kernels_are_in_the_table(reports):
+    missing = [row for report in reports for row in report["missing"]]
+    assert not missing, "\n".join(["rows to be put into the table:", *missing])
+
+
+def test_all_rows_are_called(reports):
+    colour, grey = (set(report["unused"]) for report in reports)
+    assert not colour & grey, "\n".join(["rows that no stream calls:", *sorted(colour & grey)])
+
+
+def test_other_memory_layouts_compile_nothing(reports):
+    new = [row for report in reports for row in report["new"]]
+    assert not new, "\n".join(["compiled anew:", *new])

@@ -1,6 +1,7 @@
-"""Available memory by system, control groups and process limit."""
+"""Available memory by system, control groups and process limit; `lazy_zeros` takes memory only where it is written."""
 
 import resource
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics import memory
+from bgsub.numerics.arrays import lazy_zeros
 from bgsub.numerics.memory import available_memory, check_memory, in_words, is_lack_of_memory
+from bgsub.scene.segmentation import SampleMemory
 
 
 @pytest.fixture
@@ -92,3 +95,37 @@ def test_heaps_are_shared_where_the_c_library_can(monkeypatch):
     del library.mallopt
     memory.share_heaps()  # another C library
     assert calls == [(-8, 2)]  # M_ARENA_MAX of malloc.h
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1,), (5, 3, 16)])
+def test_lazy_zeros_are_writable(shape):
+    array = lazy_zeros(shape, np.int8)
+    assert array.shape == shape
+    assert not array.any()
+    array[...] = 7
+    assert (array == 7).all()
+    assert array.flags.c_contiguous
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_one_entry_takes_one_page():
+    array = lazy_zeros((1 << 26,), np.uint8)
+    before = resident()
+    array[:: 1 << 20] = 1  # 64 entries, each of them in another MiB
+    assert 64 <= resident() - before < 256
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_restored_sample_memory_takes_no_more_memory():
+    first, second = (SampleMemory((1024, 1024), 3) for _ in range(2))
+    first.samples[:: 1 << 14] = first._used[:: 1 << 14] = 1
+    state = first.state()
+    before = resident()
+    second.set_state(state)
+    assert np.array_equal(second.samples, first.samples)
+    assert resident() - before < 1024

@@ -1,20 +1,21 @@
-"""Wheel and sdist: complete, described, and working outside of the checkout, without an index."""
+"""Wheel and sdist: complete, described, and working without an index; the image, as far as testable without Docker."""
 
+import os
 import re
 import shutil
 import sys
 import tarfile
 import zipfile
 from email import message_from_bytes
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from environments import QUICK, ROOT, fresh_environment, install, succeeds, write_tiny_frames
+from environments import QUICK, ROOT, fresh_environment, index_is_there, install, succeeds, write_tiny_frames
 from readme import README, block
 
 from bgsub import __version__
 
-pytestmark = pytest.mark.slow
 FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
@@ -63,6 +64,7 @@ def checksums(wheel):
         return {entry.filename: entry.CRC for entry in archive.infolist()}
 
 
+@pytest.mark.slow
 def test_wheel_and_sdist_are_complete(wheel, built, checkout, tmp_path):
     names = {name for name in checksums(wheel) if name.startswith("bgsub/")}
     assert names == {f"bgsub/{name}" for name in files(checkout / "bgsub")}
@@ -75,6 +77,7 @@ def test_wheel_and_sdist_are_complete(wheel, built, checkout, tmp_path):
     assert checksums(tmp_path / wheel.name) == checksums(wheel)
 
 
+@pytest.mark.slow
 def test_metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
         metadata = message_from_bytes(archive.read(f"bgsub-{__version__}.dist-info/METADATA"))
@@ -89,6 +92,7 @@ def test_metadata(wheel):
     assert len(shown) > 0.85 * len(README)
 
 
+@pytest.mark.slow
 def test_installed_package_runs(environment, tmp_path):
     write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
     program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
@@ -99,3 +103,60 @@ def test_installed_package_runs(environment, tmp_path):
         assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
     words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages say; no index has bgsub
     assert "already satisfied: bgsub[all]" in succeeds(environment / "python", "-m", "pip", *words, cwd=tmp_path)
+
+
+LINES = [line for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+STEPS = [step.split(maxsplit=1) for step in "\n".join(LINES).replace("\\\n", " ").splitlines() if step]
+COPIES = [rest.split() for name, rest in STEPS if name == "COPY"]
+RUNS = [rest for name, rest in STEPS if name == "RUN"]
+
+
+@pytest.mark.parametrize("name", [name for *names, _ in COPIES for name in names])
+def test_copied_files_exist_and_are_not_ignored(name):
+    assert (ROOT / name).exists()
+    sent = False
+    for pattern in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        if fnmatch(name, pattern.removeprefix("!")):
+            sent = pattern.startswith("!")
+    assert sent
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Copy the sources of the image below `tmp_path`."""
+    for *names, target in COPIES:
+        for name in names:
+            place = tmp_path / target.strip("/")
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                place.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, place)
+    return tmp_path / "src"
+
+
+@pytest.mark.slow
+def test_installs_bgsub_with_headless_opencv(tmp_path, sources):
+    programs = fresh_environment(tmp_path / "environment")
+    if not index_is_there(programs / "python", tmp_path):
+        pytest.skip("no index of packages can be reached")
+    (programs / "pip").write_text(f'#!/bin/sh\nexec "{programs / "python"}" -m pip "$@"\n', encoding="utf-8")
+    (programs / "pip").chmod(0o755)
+    (step,) = (run for run in RUNS if "pip install" in run)
+    path = f"{programs}:{os.environ['PATH']}"
+    succeeds("sh", "-euc", step.replace("/src", str(sources)), cwd=tmp_path, PATH=path)
+    code = "import bgsub, cv2, os; print(cv2.getBuildInformation(), os.path.getmtime(bgsub.__file__) % 1)"
+    answer = succeeds(programs / "python", "-I", "-c", code, cwd=tmp_path)
+    assert re.search(r"GUI: +NONE", answer)
+    assert answer.endswith(" 0.0\n")
+    assert succeeds(programs / "bgsub", "--help", cwd=tmp_path).startswith("Usage: bgsub ")
+
+
+@pytest.mark.slow
+def test_kernels_are_portable(tmp_path):
+    (settings,) = (rest for name, rest in STEPS if name == "ENV")
+    (processor,) = (rest.partition("=")[2] for name, rest in STEPS if name == "ARG")
+    values = dict(pair.split("=") for pair in settings.replace('""', "").replace("$CPU", processor).split())
+    code = "from numba.core.registry import cpu_target as t; print(t.target_context.codegen().magic_tuple()[1:])"
+    assert values.keys() == {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_CACHE_DIR"}
+    assert succeeds(sys.executable, "-c", code, cwd=tmp_path, **values) == f"{(processor, '')}\n"
