@@ -272,7 +272,7 @@ def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: 
     bases = _BASES * max(parameters.rank, _LEAST_RANK)
     entry = _RESULTS * (1 + given) + size * (_COPIES + parameters.start_length) + bases
     entry += _LIGHT * parameters.light
-    held = 16 + 10 * frames.channels if given == 1 else 38 * frames.channels  # results in full size; measured
+    held = 16 + 10 * frames.channels if given == 1 else 44 * frames.channels  # results in full size; measured
     return int(pixels * (scale**2 * (_PIXEL + frames.channels * entry) + held))
 
 
