@@ -184,7 +184,9 @@ def test_regions_are_edited_and_saved(viewport):
         assert saved[0]["privacy"] == ("10%,80%;30%,80%;20%,95%",)  # the text is kept
         sync_api.expect(page.locator(".notice")).to_have_text("regions saved in bgsub.toml; used from the next start")
 
+        sync_api.expect(page.locator("svg.drawing")).to_be_hidden()  # the editor has closed
         page.locator("summary").click()
+        sync_api.expect(page.locator("svg.drawing")).to_be_visible()
         page.locator(".which").select_option("gate")
         sync_api.expect(page.locator("svg.drawing circle")).to_have_count(10)  # corners and middles of the sides
         drag(page, (45, 36), (50, 49.5))  # onto the next corner
