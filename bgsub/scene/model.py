@@ -383,7 +383,7 @@ class SceneModel:
             self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
         if self.start is not None and engine.before is not None:
             self.objects.follow_light(engine.before, engine.picture)
-        found = mask, self.segmenter.filled, engine.strong
+        found = mask, self.segmenter.filled, engine.strong, self.segmenter.restless
         due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)
         if due is not None:
             self._release(pixels, due)

@@ -9,6 +9,7 @@ R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,12 +34,15 @@ _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
+_STAYS, _STAYING, _CLEAR = 10, 0.8, 0.5  # checks, two seconds; share of a region; of the limit of one that stands still
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
 _HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
+
+Restless = Callable[[tuple[slice, slice]], np.ndarray]
 
 
 class StandingObjects:
@@ -49,8 +53,8 @@ class StandingObjects:
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support (h, w) uint8: checks that showed the background; wrong, alike: looks, two in a second, that showed one
-    # other colour instead
+    # support, stays (h, w) uint8: checks that showed the background, and the last ones that all showed foreground;
+    # wrong, alike: looks, two in a second, that showed one other colour instead
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -71,6 +75,7 @@ class StandingObjects:
     def rewind(self) -> None:
         """Forget the objects, before the first frame; what was seen of the background is kept."""
         self.age = np.zeros(self._shape[:2], np.uint16)
+        self._stays = np.zeros(self._shape[:2], np.uint8)
         self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
@@ -83,6 +88,7 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
+            "stays": copied(self._stays),
             "wrong": copied(self._wrong),
             "objects": self._objects.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
@@ -95,14 +101,15 @@ class StandingObjects:
         self.age = array_of(state, "age", shape, "uint16")
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
-        self.support, self._wrong = (array_of(state, name, shape, "uint8") for name in ("support", "wrong"))
+        names = "support", "stays", "wrong"
+        self.support, self._stays, self._wrong = (array_of(state, name, shape, "uint8") for name in names)
         self._objects = array_of(state, "objects", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "_wrong", "_objects", "_leftovers"):
+        for name in ("age", "support", "_stays", "_wrong", "_objects", "_leftovers"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -170,27 +177,29 @@ class StandingObjects:
         mask: np.ndarray,
         filled: np.ndarray,
         strong: np.ndarray,
+        restless: Restless,
         rate: float | None = None,
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the
-        # residual exceeds the threshold; a learning `rate` shortens the absorption; `elapsed`: frames since that before
+        # residual exceeds the threshold; `restless` returns where the noise in a box does; a learning `rate` shortens
+        # the absorption; `elapsed`: frames since that before
         before, self.frame = self.frame, self.frame + elapsed
         self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
         images = x.reshape(self._shape), background.reshape(self._shape)
-        chosen = self._chosen(*images, mask, strong, absorb, checks)
+        chosen = self._chosen(*images, mask, strong, restless, absorb, checks)
         looks = self.frame // self._look - before // self._look
         wrong = self._find_wrong(x, mask, strong, looks) if looks else None
         if wrong is not None:
             chosen = wrong if chosen is None else chosen | wrong
         if chosen is None or not chosen.any():
             return None
-        self.age[chosen] = 0
-        self.support[chosen] = 0
+        for count in (self.age, self._stays, self.support):
+            count[chosen] = 0
         return chosen
 
     def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int, late: int) -> None:
@@ -212,7 +221,14 @@ class StandingObjects:
         self._oldest = max(oldest)
 
     def _chosen(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, strong: np.ndarray, absorb: float, checks: int
+        self,
+        x: np.ndarray,
+        background: np.ndarray,
+        mask: np.ndarray,
+        strong: np.ndarray,
+        restless: Restless,
+        absorb: float,
+        checks: int,
     ) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough or no check is due."""
         chosen: np.ndarray | None = None
@@ -228,13 +244,16 @@ class StandingObjects:
             support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
             cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
+            found, stays = np.equal(mask, FOREGROUND, out=shown), self._stays.reshape(1, -1)
+            self._stays *= found
+            cv2.add(stays, float(checks), dst=stays, mask=found.view(np.uint8).reshape(1, -1))
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)
                 chosen = due if chosen is None else chosen | due
             if self._ghosts and self._oldest >= self._frames(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
-                self._add_ghosts(x, background, mask, chosen)
+                self._add_ghosts(x, background, mask, restless, chosen)
         return chosen
 
     def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, looks: int) -> np.ndarray | None:
@@ -257,31 +276,41 @@ class StandingObjects:
         due.reshape(-1)[where[is_due]] = True
         return due
 
-    def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
+    def _add_ghosts(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, restless: Restless, chosen: np.ndarray
+    ) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
         # background was seen compared with the region, the clearer this must be
         old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
+        staying = (self._stays >= _STAYS).view(np.uint8)
+        either = old | staying
         foreground = (mask == FOREGROUND).view(np.uint8)
         square = np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - _NEAR, 0) : top + height + _NEAR, max(left - _NEAR, 0) : left + width + _NEAR]
-            if cv2.countNonZero(old[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
+            if cv2.countNonZero(either[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
                 continue
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
-            if cv2.countNonZero(old[box] & region) < _OLD_SHARE * cv2.countNonZero(region):
-                continue
-            inside = region != 0
-            odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
-            images, around = (x[box], background[box]), cv2.dilate(region, square) & (mask[box] == 0)
+            around, size = cv2.dilate(region, square) & (mask[box] == 0), cv2.countNonZero(region)
+            still, most = cv2.countNonZero(old[box] & region) / size, 1.0
+            if still < _OLD_SHARE:  # before water or leaves nothing stands still, but a ghost stays
+                quiet = 1 - cv2.countNonZero(around & restless(box)) / max(cv2.countNonZero(around), 1)
+                stays = cv2.countNonZero(staying[box] & region) >= _STAYING * size
+                if not stays or still < _OLD_SHARE * quiet**2:
+                    continue
+                most = _CLEAR
+            inside, images = region != 0, (x[box], background[box])
+            age = self.age if most == 1 else self._stays * float(self._interval)
+            odds = age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             steps = edges_along(images, region)
             alike = [likeness(image, region, around, float(self._full)) for image in images]
             colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
-            if steps[0] < min(odds, 1) * steps[1] * colours or edges_inside(*images, region) > _SURFACE:
+            if steps[0] < min(odds, most) * steps[1] * colours or edges_inside(*images, region) > _SURFACE:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 
