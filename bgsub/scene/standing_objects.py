@@ -34,13 +34,15 @@ _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
-_STAYS, _STAYING, _CLEAR = 10, 0.8, 0.5  # checks, two seconds; share of a region; of the limit of one that stands still
+_STAYS, _STAYING, _CLEAR = 10, 0.8, 0.5  # checks, two seconds; share of a region; largest ratio of one not all still
+_PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a moving object; clear share of its outline
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
 _HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
+_RING = np.ones((3, 3), np.uint8)
 
 Restless = Callable[[tuple[slice, slice]], np.ndarray]
 
@@ -281,7 +283,8 @@ class StandingObjects:
     ) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
-        # background was seen compared with the region, the clearer this must be
+        # background was seen compared with the region, the clearer this must be, and it must be clearer of a region
+        # that only stays in place, as before water or leaves, and of a part that stands still beside a moving object
         old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         staying = (self._stays >= _STAYS).view(np.uint8)
         either = old | staying
@@ -296,23 +299,40 @@ class StandingObjects:
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
-            around, size = cv2.dilate(region, square) & (mask[box] == 0), cv2.countNonZero(region)
-            still, most = cv2.countNonZero(old[box] & region) / size, 1.0
-            if still < _OLD_SHARE:  # before water or leaves nothing stands still, but a ghost stays
+            clear, age, most = (mask[box] == 0).view(np.uint8), self.age[box], 1.0
+            size, still = cv2.countNonZero(region), old[box] & region
+            if cv2.countNonZero(still) < _OLD_SHARE * size:
+                most = _CLEAR
+                around = cv2.dilate(region, square) & clear
                 quiet = 1 - cv2.countNonZero(around & restless(box)) / max(cv2.countNonZero(around), 1)
                 stays = cv2.countNonZero(staying[box] & region) >= _STAYING * size
-                if not stays or still < _OLD_SHARE * quiet**2:
-                    continue
-                most = _CLEAR
+                if stays and cv2.countNonZero(still) >= _OLD_SHARE * quiet**2 * size:
+                    age = self._stays[box] * float(self._interval)
+                else:
+                    region = largest_part(still, region)
+                    outside = cv2.dilate(region, _RING) - region
+                    is_small = cv2.countNonZero(region) < _PART * size
+                    if is_small or cv2.countNonZero(outside & clear) < _FREE * cv2.countNonZero(outside):
+                        continue
+            around = cv2.dilate(region, square) & clear
             inside, images = region != 0, (x[box], background[box])
-            age = self.age if most == 1 else self._stays * float(self._interval)
-            odds = age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
-            steps = edges_along(images, region)
+            odds = age[inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
+            steps = edges_along(images, region, clear)
             alike = [likeness(image, region, around, float(self._full)) for image in images]
             colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
-            if steps[0] < min(odds, most) * steps[1] * colours or edges_inside(*images, region) > _SURFACE:
+            is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
+            if is_relit or steps[0] < min(odds, most) * steps[1] * colours:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
+
+
+def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:
+    """Return the largest connected part of what was `found` in a region, (h, w) of 0 and 1, without lines and gaps."""
+    part = cv2.morphologyEx(cv2.morphologyEx(found, cv2.MORPH_CLOSE, _RING) & region, cv2.MORPH_OPEN, _RING)
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=4)
+    largest = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA])) if len(stats) > 1 else 1
+    part = (labels == largest).view(np.uint8)
+    return part
 
 
 def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: float) -> float:
@@ -325,7 +345,7 @@ def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: fl
 
 def edges_inside(one: np.ndarray, other: np.ndarray, region: np.ndarray) -> float:
     """Return the correlation of the edges of two images, (h, w, c), inside a region, (h, w) of 0 and 1."""
-    inside = cv2.erode(region, np.ones((3, 3), np.uint8))
+    inside = cv2.erode(region, _RING)
     a, b = (gradients(image) * inside for image in (one, other))
     return float(np.vdot(a, b)) / max(float(np.sqrt(np.vdot(a, a) * np.vdot(b, b))), 1e-9)
 
@@ -337,11 +357,10 @@ def gradients(picture: np.ndarray) -> np.ndarray:
     return np.stack([cv2.Sobel(brightness, cv2.CV_32F, *order) for order in ((1, 0), (0, 1))])
 
 
-def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray) -> list[float]:
-    """Return the mean step of images, (h, w, c), across the outline of a region, (h, w) of 0 and 1."""
-    ring = np.ones((3, 3), np.uint8)
-    grown = cv2.dilate(region, ring)
-    parts = region - cv2.erode(region, ring), cv2.dilate(grown, ring) - grown
+def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray, clear: np.ndarray) -> list[float]:
+    """Return the mean step of images, (h, w, c), from a region to what is `clear` around it, (h, w) of 0 and 1."""
+    grown = cv2.dilate(region, _RING)
+    parts = region - cv2.erode(region, _RING), (cv2.dilate(grown, _RING) - grown) & clear
     counts = [cv2.boxFilter(part, cv2.CV_32F, (7, 7), normalize=False).reshape(-1) for part in parts]
     where = np.flatnonzero((parts[0].reshape(-1) != 0) & (counts[1] > 0))
     if not where.size:

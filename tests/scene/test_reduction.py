@@ -259,7 +259,7 @@ def test_background_of_a_shaking_camera_has_the_detail_of_full_size_frames(chann
     for i in range(100):
         frame = (255 * texture.seen(144, 192, *rng.uniform(-3, 3, 2), 0.01 * rng.uniform(-1, 1))).astype(np.uint8)
         seen = frame.copy()
-        if i < 90:  # an object that is never learned
+        if 20 <= i < 90:  # an object that is never learned
             seen[60:100, 10 + i : 40 + i] = 255
         result = subtractor.process(seen)
         if i >= 90:

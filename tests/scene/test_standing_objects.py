@@ -190,7 +190,7 @@ def test_colours_tell_a_ghost_where_edges_do_not():
     occupied, mask = ground.copy(), mask_of(BOX)
     occupied[BOX] = 0.6, 0.4, 0.5
     region = (mask == 255).astype(np.uint8)
-    seen, known = edges_along((ground, occupied), region)
+    seen, known = edges_along((ground, occupied), region, 1 - region)
     assert 0.25 * known < seen
     objects = {True: standing(3, ghosts=True), False: standing(3, ghosts=True)}
     for both in objects.values():
@@ -260,6 +260,28 @@ def test_ghost_is_released_beside_an_object():
         assert_only(released, with_rim(box) & (mask_of(there) == 0))
 
 
+def test_a_ghost_is_released_while_a_moving_object_touches_it():
+    """The mask joins both; half of the outline that stands still must be clear, and an object that stands is kept."""
+
+    def released(*levels):
+        objects, found = standing(ghosts=True), []
+        for i in range(FPS):
+            moving = np.s_[12:20, 24 : 46 - i % 3]
+            frame, background = np.full((2, H, W, 1), 0.3, F)
+            frame[10:22, 10:24], background[10:22, 10:24] = 0.3 + levels[0], 0.3 + levels[1]
+            frame[moving] = 0.9 - 0.15 * (i % 3)
+            chosen = see(objects, frame, background, mask_of(np.s_[10:22, 10:24], moving))
+            found += [] if chosen is None else [chosen]
+        return found
+
+    for chosen in released(0, 0.4):
+        assert chosen[10:22, 10:24].all()
+        assert not chosen[:, 26:].any()
+    assert released(0, 0.4)
+    assert not released(0.4, 0)
+    assert not released(0.3, 0.4)  # in doubt
+
+
 @given(channels=st.sampled_from([1, 3]), elapsed=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
 def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
     rng = np.random.default_rng(seed)
@@ -317,8 +339,9 @@ def test_edges_along_are_the_steps(channels):
     stepped = flat.copy()
     stepped[BOX] = 0.5
     expected = [0, 0.2 * np.sqrt(channels)]
-    assert edges_along((flat, stepped), region) == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    assert edges_along((flat, stepped), np.ones((H, W), np.uint8)) == [0, 0]
+    assert edges_along((flat, stepped), region, 1 - region) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    everywhere = np.ones((H, W), np.uint8)
+    assert edges_along((flat, stepped), everywhere, 1 - everywhere) == [0, 0]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
