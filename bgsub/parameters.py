@@ -264,6 +264,8 @@ class SubtractorArguments(SubtractorParameters):
 
 
 SUBTRACTOR = table_of(SubtractorParameters)
+#: Arguments of OpenCV's subtractors, each with a setter.
+OPENCV = table_of(SubtractorArguments).keys() - SUBTRACTOR.keys() - SPELLINGS.keys()
 
 
 def in_british(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,6 +291,9 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
     values = in_british(values)
     allowed = [name for name, parameter in SUBTRACTOR.items() if parameter.live]
     for name in values:
+        if name in OPENCV:
+            setter = f"set{name[:1].upper()}{name[1:]}"
+            raise ParameterError(f"{name} is OpenCV's name: {setter}() changes it while the subtractor runs")
         if name not in allowed:
             what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
             near = "" if name in SUBTRACTOR else did_you_mean(name, allowed)

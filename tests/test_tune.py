@@ -90,6 +90,8 @@ def test_fixed_parameters_and_invalid_values_are_refused(running):
             running.tune(**{name: SUBTRACTOR[name].default, "threshold": 0.5})
     with pytest.raises(ParameterError, match=r"^threshold must be .*, got -1$"):
         running.tune(min_area=0.5, threshold=-1)
+    with pytest.raises(ParameterError, match=r"^history is OpenCV's name: setHistory\(\) changes it while"):
+        running.tune(history=100)
     with pytest.raises(ParameterError, match=r"an unknown parameter 'treshold' .*; did you mean 'threshold'"):
         running.tune(treshold=1)
     values = running.get_params()

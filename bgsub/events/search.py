@@ -36,25 +36,27 @@ _MOST_BETWEEN, _FEW = 0.25, 100  # share of values that are no label, of at leas
 
 def search_results(place: Path, regions: Regions, rules: MotionRules | None = None, part: Selection = ALL) -> list[Row]:
     """Return the objects (events.jsonl) or the motion (masks) in regions that meet a part of the recordings."""
-    return [row for row in _rows(place, regions, rules or MotionRules()) if _meets(row, part)]
+    return _rows(place, regions, rules or MotionRules(), part)
 
 
 def _meets(row: Row, part: Selection) -> bool:
-    """Return whether an event belongs to a part; one without times does to each part of the time."""
+    """Return whether an event belongs to a part; ParameterError for a part in seconds if the event has no times."""
 
     def place(name: str, bound: Timecode) -> float:
         found = row[f"{name}_frame"] if bound.frame is not None else row[name]
-        return float(bound.amount if found is None else found)
+        if found is None:
+            raise ParameterError(f"'{row['source']}' has no frame rate: give a frame number instead of {bound}")
+        return float(found)
 
     return (part.start is None or place("end", part.start) >= part.start.amount) and (
         part.end is None or place("start", part.end) <= part.end.amount
     )
 
 
-def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
+def _rows(place: Path, regions: Regions, rules: MotionRules, part: Selection) -> list[Row]:
     """Return the rows of all results in a place."""
     if place.is_file():
-        return list(_search_masks(place, place.name, regions, rules))
+        return [row for row in _search_masks(place, place.name, regions, rules) if _meets(row, part)]
     try:
         results = [result for result in find_results(place) if result.events is not None]
     except SourceError:
@@ -62,7 +64,7 @@ def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
         if not place.is_dir():
             raise
     if results:
-        return _rows_of_each({result.name: _search_objects(result, regions, rules) for result in results})
+        return _rows_of_each({result.name: _search_objects(result, regions, rules) for result in results}, part)
     named = sorted(path for path in place.rglob("*mask*") if is_of(path.name, "mask"))
     masks = [path for path in named if (_is_masks(path) if path.is_dir() else path.suffix in VIDEO_ENDINGS)]
     if not masks and _is_masks(place):
@@ -70,16 +72,17 @@ def _rows(place: Path, regions: Regions, rules: MotionRules) -> list[Row]:
     if not masks:
         raise SourceError(f"no events.jsonl and no masks in '{place}' or below")
     names = {path: path.name if path == place else path.relative_to(place).as_posix() for path in masks}
-    return _rows_of_each({name: _search_masks(path, name, regions, rules) for path, name in names.items()})
+    return _rows_of_each({name: _search_masks(path, name, regions, rules) for path, name in names.items()}, part)
 
 
-def _rows_of_each(found: dict[str, Iterator[Row]]) -> list[Row]:
-    """Return the rows of all recordings that contain the regions; ParameterError if there is none."""
+def _rows_of_each(found: dict[str, Iterator[Row]], part: Selection) -> list[Row]:
+    """Return the rows of a part of all recordings that contain the regions; ParameterError if there is none."""
     rows: list[Row] = []
     wrong: dict[str, ParameterError] = {}
     for name, some in found.items():
         try:
-            rows += sorted(some, key=lambda row: (row["start_frame"], row["number"]))
+            some_in_part = (row for row in some if _meets(row, part))
+            rows += sorted(some_in_part, key=lambda row: (row["start_frame"], row["number"]))
         except ParameterError as error:
             wrong[name] = error
     if len(wrong) == len(found):

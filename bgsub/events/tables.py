@@ -155,7 +155,7 @@ def motion_table(rows: Sequence[Row]) -> str:
         "peak": [_percent(row["peak_share"]) for row in rows],
         "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
         "region": [printable(", ".join(row["regions"])) for row in rows],
-        "file": [f"{printable(row['source'])} {clock_text(row['source_start'] or 0.0)}" for row in rows if several],
+        "file": [_file(row) for row in rows if several],
         "clip": [_name(row["clip"]) for row in rows],
         "picture": [_name(row["picture"]) for row in rows],
     }
@@ -189,6 +189,11 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
 
 def _place(seconds: float | None, frame: int) -> str:
     return f"frame {frame}" if seconds is None else clock_text(seconds)
+
+
+def _file(row: Row) -> str:
+    begin = row["source_start"]
+    return printable(row["source"]) + ("" if begin is None else f" {clock_text(begin)}")
 
 
 def _percent(share: float) -> str:

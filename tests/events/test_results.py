@@ -234,6 +234,22 @@ def test_an_object_that_returns_into_a_region_has_two_rows(tmp_path):
     assert found[0][0]["number"] == found[0][1]["number"] == 1
 
 
+def test_a_recording_without_frame_rate_is_not_searched_by_seconds(tmp_path, caplog):
+    track(tmp_path / "timed", CROSSING)
+    write_images(tmp_path / "masks", np.stack([pair[1].mask for pair in pairs(CROSSING)]), "bin{:06d}.png")
+    with EventSink(tmp_path / "images", ["jsonl"], feed=EventFeed(ObjectLinker())) as sink:
+        write(((frame, replace(one, phase="tracking")) for frame, one in pairs(CROSSING, None)), sink)
+    gate, rules = Regions(["gate=40,0,10,48"]), MotionRules(min_share=0.05, min_duration=0.0, max_gap=0.5)
+    late, early = (Selection.parse(*ends, None, 1) for ends in (("100s", None), (None, 1.0)))
+    for place, part in (("masks", late), ("images", late), ("images", early)):
+        with pytest.raises(ParameterError, match=r"has no frame rate: give a frame number instead of \d+ s$"):
+            search_results(tmp_path / place, gate, rules, part)
+    assert search_results(tmp_path / "images", gate, part=Selection.parse(114, None, None, 1)) == []
+    assert search_results(tmp_path, gate, part=late) == []
+    assert "images is not searched: 'images' has no frame rate" in caplog.text
+    assert "images 00:00" not in motion_table(search_results(tmp_path, gate))
+
+
 @pytest.mark.parametrize("kind", ["folder", "place"])
 def test_search_in_masks(tmp_path, kind):
     masks = [pair[1].mask for pair in pairs(CROSSING)]

@@ -42,6 +42,20 @@ def test_input_that_breaks_off_gives_the_complete_frames_first(written, tmp_path
     assert str(caught.value).endswith(f"fifo0' breaks off within frame {len(got)}")
 
 
+def test_matroska_that_lacks_the_bytes_it_names_breaks_off(written, tmp_path, frames, caplog):
+    """FFmpeg takes a file that ends between or within its blocks for complete."""
+    data, got = write_av(tmp_path / "clip.mkv", frames, codec="mpeg4", ticks=25).read_bytes(), []
+    assert len(read_frames(written(data))) == COUNT
+    with (
+        open_source(written(data[: 3 * len(data) // 4])) as source,
+        pytest.raises(CutShortError, match="fifo1' breaks off within frame"),
+    ):
+        got.extend(source)
+    assert 0 < len(got) < COUNT
+    assert len(read_frames(written(data[: 3 * len(data) // 4]), on_error="skip")) == len(got)
+    assert "fifo2' breaks off within frame" in caplog.text
+
+
 def test_input_that_is_no_video(written, tmp_path, frames):
     with pytest.raises(SourceError, match=r"^pipe '.*' is empty"):
         open_source(written(b""))

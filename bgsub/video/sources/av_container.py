@@ -304,12 +304,15 @@ def _starts_over(path: Path, _changed: int) -> bool:
 
 def is_cut(path: Path) -> bool:
     """Return whether bytes are missing at the end of a Matroska file, which FFmpeg does not report; else False."""
-    if not path.is_file():  # it was replaced
-        return False
-    with suppress(OSError), path.open("rb") as file:
-        if file.read(4) != _EBML:
-            return False
-        size = path.stat().st_size
+    if path.is_file():  # not replaced
+        with suppress(OSError), path.open("rb") as file:
+            return lacks_bytes(file, path.stat().st_size)
+    return False
+
+
+def lacks_bytes(file: BinaryIO, size: int) -> bool:
+    """Return whether a Matroska file of which `size` bytes came names a larger size at its beginning, `file`."""
+    if file.read(4) == _EBML:
         file.seek(min(_matroska_number(file) or 0, size), os.SEEK_CUR)  # no file system takes all numbers
         length = _matroska_number(file) if file.read(4) == _SEGMENT else None
         return length is not None and file.tell() + length > size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 from collections.abc import Iterator
@@ -10,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import CutShortError, SourceError
+from bgsub.errors import CutShortError, SourceError, logger
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import av
-from bgsub.video.sources.av_container import Container, DecodedSource, display_size
+from bgsub.video.sources.av_container import Container, DecodedSource, display_size, lacks_bytes
 from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import Part
 
@@ -32,7 +33,7 @@ class Pipe:
 
     def __init__(self, spec: str | os.PathLike[str]) -> None:
         self.cancelled = False
-        self.began, self.ended = False, False  # whether data came, and whether all was read
+        self.head, self.size, self.ended = b"", 0, False  # the first bytes, how many came, and whether all was read
         standard = spec == STANDARD
         self.name = "standard input" if standard else f"pipe '{os.fspath(spec)}'"
         with os_errors_as(SourceError, f"{self.name} cannot be read"):
@@ -57,7 +58,7 @@ class Pipe:
         while not self.cancelled and self._poll is not None and not self._poll.poll(_TICK):
             pass  # no data yet
         data = b"" if self.cancelled else self._file.read(size) or b""
-        self.began, self.ended = self.began or bool(data), not data
+        self.head, self.size, self.ended = self.head or data, self.size + len(data), not data
         return data
 
     def cancel(self) -> None:
@@ -82,7 +83,7 @@ class PipeSource(DecodedSource):
         try:
             self._container = Container(pipe, threads=False)
         except (av.error.FFmpegError, OSError, SourceError):
-            raise SourceError(self._no_video() if pipe.began else f"{self.name} is empty") from None
+            raise SourceError(self._no_video() if pipe.head else f"{self.name} is empty") from None
         self._own_fps = self._container.fps
         self._decoded = self._good_frames()
         try:
@@ -130,5 +131,9 @@ class PipeSource(DecodedSource):
             start, begun = start if begun else frame.pts, True
             is_timed = self._given_fps is None and frame.pts is not None and start is not None
             yield index, float((frame.pts - start) * time_base) if is_timed else self._time(index), frame
-        if (failures or self._container.broken) and not self._pipe.cancelled:
-            raise CutShortError(f"{self.name} breaks off within frame {index + 1}")
+        cut = self._container.broken or (self._pipe.ended and lacks_bytes(io.BytesIO(self._pipe.head), self._pipe.size))
+        if (failures or cut) and not self._pipe.cancelled:
+            message = f"{self.name} breaks off within frame {index + 1}"
+            if self.on_error == "stop":
+                raise CutShortError(message)
+            logger.warning("%s", message)
