@@ -35,6 +35,7 @@ _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
 _STAYS, _STAYING, _CLEAR = 10, 0.8, 0.5  # checks, two seconds; share of a region; largest ratio of one not all still
+_BESIDE = 0.25  # least size of the clear surroundings of such a region
 _PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a moving object; clear share of its outline
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
@@ -304,9 +305,10 @@ class StandingObjects:
             if cv2.countNonZero(still) < _OLD_SHARE * size:
                 most = _CLEAR
                 around = cv2.dilate(region, square) & clear
-                quiet = 1 - cv2.countNonZero(around & restless(box)) / max(cv2.countNonZero(around), 1)
+                beside = cv2.countNonZero(around)
+                quiet = 1 - cv2.countNonZero(around & restless(box)) / max(beside, 1)
                 stays = cv2.countNonZero(staying[box] & region) >= _STAYING * size
-                if stays and cv2.countNonZero(still) >= _OLD_SHARE * quiet**2 * size:
+                if stays and beside >= _BESIDE * size and cv2.countNonZero(still) >= _OLD_SHARE * quiet**2 * size:
                     age = self._stays[box] * float(self._interval)
                 else:
                     region = largest_part(still, region)

@@ -250,6 +250,7 @@ def test_a_ghost_before_water_is_released_though_its_colours_change():
     assert not released(has_object=True, restless=True)  # a boat
     assert not released(has_object=False, restless=False)
     assert not released(False, True, lambda i: np.s_[10:22, i % (W - 16) : i % (W - 16) + 16])  # moving
+    assert not released(False, True, lambda _i: np.s_[2 : H - 2, 2 : W - 2])  # little to compare it with
 
 
 def test_ghost_is_released_beside_an_object():
