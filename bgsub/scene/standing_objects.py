@@ -9,7 +9,7 @@ R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -43,7 +43,7 @@ _HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
-_RING = np.ones((3, 3), np.uint8)
+_RING, _SQUARE = (np.ones((side, side), np.uint8) for side in (3, 2 * _NEAR + 1))
 
 Restless = Callable[[tuple[slice, slice]], np.ndarray]
 
@@ -284,13 +284,27 @@ class StandingObjects:
     ) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
-        # background was seen compared with the region, the clearer this must be, and it must be clearer of a region
-        # that only stays in place, as before water or leaves, and of a part that stands still beside a moving object
+        # background was seen compared with the region, the clearer this must be
+        for box, region, age, most in self._standing_regions(mask, restless):
+            clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
+            odds = age[inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
+            steps = edges_along(images, region, clear)
+            around = cv2.dilate(region, _SQUARE) & clear
+            alike = [likeness(image, region, around, float(self._full)) for image in images]
+            colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
+            is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
+            if is_relit or steps[0] < min(odds, most) * steps[1] * colours:
+                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
+                chosen[box] |= inside | (rim & (mask[box] == 0))
+
+    def _standing_regions(
+        self, mask: np.ndarray, restless: Restless
+    ) -> Iterator[tuple[tuple[slice, slice], np.ndarray, np.ndarray, float]]:
+        """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, ages, largest ratio."""
+        # they stand still, or stay in place before water or leaves, or are parts that stand still of others that move
         old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         staying = (self._stays >= _STAYS).view(np.uint8)
-        either = old | staying
-        foreground = (mask == FOREGROUND).view(np.uint8)
-        square = np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8)
+        either, foreground = old | staying, (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
@@ -300,32 +314,24 @@ class StandingObjects:
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
-            clear, age, most = (mask[box] == 0).view(np.uint8), self.age[box], 1.0
-            size, still = cv2.countNonZero(region), old[box] & region
-            if cv2.countNonZero(still) < _OLD_SHARE * size:
-                most = _CLEAR
-                around = cv2.dilate(region, square) & clear
-                beside = cv2.countNonZero(around)
-                quiet = 1 - cv2.countNonZero(around & restless(box)) / max(beside, 1)
-                stays = cv2.countNonZero(staying[box] & region) >= _STAYING * size
-                if stays and beside >= _BESIDE * size and cv2.countNonZero(still) >= _OLD_SHARE * quiet**2 * size:
-                    age = self._stays[box] * float(self._interval)
-                else:
-                    region = largest_part(still, region)
-                    outside = cv2.dilate(region, _RING) - region
-                    is_small = cv2.countNonZero(region) < _PART * size
-                    if is_small or cv2.countNonZero(outside & clear) < _FREE * cv2.countNonZero(outside):
-                        continue
-            around = cv2.dilate(region, square) & clear
-            inside, images = region != 0, (x[box], background[box])
-            odds = age[inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
-            steps = edges_along(images, region, clear)
-            alike = [likeness(image, region, around, float(self._full)) for image in images]
-            colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
-            is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
-            if is_relit or steps[0] < min(odds, most) * steps[1] * colours:
-                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
-                chosen[box] |= inside | (rim & (mask[box] == 0))
+            still, size = old[box] & region, cv2.countNonZero(region)
+            count = cv2.countNonZero(still)
+            if count >= _OLD_SHARE * size:
+                yield box, region, self.age[box], 1.0
+                continue
+            clear = (mask[box] == 0).view(np.uint8)
+            around = cv2.dilate(region, _SQUARE) & clear
+            beside = cv2.countNonZero(around)
+            quiet = 1 - cv2.countNonZero(around & restless(box)) / max(beside, 1)
+            stays = beside >= _BESIDE * size and cv2.countNonZero(staying[box] & region) >= _STAYING * size
+            if stays and count >= _OLD_SHARE * quiet**2 * size:
+                yield box, region, self._stays[box] * float(self._interval), _CLEAR
+                continue
+            part = largest_part(still, region)
+            outside = cv2.dilate(part, _RING) - part
+            is_free = cv2.countNonZero(outside & clear) >= _FREE * cv2.countNonZero(outside)
+            if is_free and cv2.countNonZero(part) >= _PART * size:
+                yield box, part, self.age[box], _CLEAR
 
 
 def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:
