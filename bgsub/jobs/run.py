@@ -210,10 +210,10 @@ def _result(
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return the outputs of the sinks, the model and the folder of snapshots that exist and are not empty."""
+    """Return the outputs of the sinks, the model and the folder of snapshots that exist and hold more than locks."""
     snapshots = [sink.snapshots for sink in sinks if isinstance(sink, NotificationSink) and sink.snapshots is not None]
     made = (*outputs.all_targets(sinks, save_model), *snapshots)
-    return [path for path in made if (any(path.iterdir()) if path.is_dir() else path.exists())]
+    return [path for path in made if (any(path.glob("[!.]*")) if path.is_dir() else path.exists())]
 
 
 def make_subtractor(

@@ -195,6 +195,9 @@ def test_scan_ends_after_some_events(cli, here, plain):
     assert "; 2 motion events; stopped by --max-events; wrote pictures\n" in answer.out
     assert len(answer.out.splitlines()) == 4
     assert names("pictures") == ["plain-snapshot-0001.jpg", "plain-snapshot-0002.jpg"]
+    answer = cli("scan", plain, "--motion-threshold", "100%", "--snapshots", "others", *SCAN).ok()
+    assert "; no motion\n" in answer.out
+    assert not (here / "others").exists()
 
 
 @pytest.mark.slow
