@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
@@ -61,8 +62,9 @@ class MethodCommand(Command):
                 continue
             value, own, setting = parameters[name], stored.get(name, SUBTRACTOR[name].default), setting_of(ctx, option)
             if value != own and setting is None:
-                flag = option.opts[0]
-                raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")
+                flag, is_preset = option.opts[0], ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+                what = f"{'--preset with its ' if is_preset else ''}{flag} {value}"
+                raise ParameterError(f"the model {model} was made with {flag} {own}, so {what} cannot be given")
             if value != own and setting is not None:
                 logger.warning("the model %s keeps its %s = %s; %s is ignored", model, name, own, setting.name)
             ctx.params[name] = None

@@ -201,6 +201,7 @@ def test_model_of_a_damaged_source_and_of_other_frames(day, place):
     write_images(place / "small", make_scene(3, 30, 40))
     day(*QUICK, source="small").refused("the saved model, uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)")
     day(*QUICK, "--min-area", "0.1").refused("made with --min-area 0.0002, so --min-area 0.1 cannot be given")
+    day(*QUICK, "--preset", "calm").refused("so --preset with its --min-area 0.001 cannot be given")
 
 
 def test_parameters_from_a_file_apply_to_new_models(cli, day, place):
