@@ -232,21 +232,21 @@ def test_edges_inside_where_there_are_none(region):
 
 
 def test_a_ghost_before_water_is_released_though_its_colours_change():
-    """What stays in place where nothing stands still needs two seconds, and less of an edge than a still ghost."""
-    rng, mask = np.random.default_rng(4), mask_of(BOX)
+    """What stays in place where nothing stands still needs two seconds, quiet edges, and surroundings."""
+    rng = np.random.default_rng(4)
 
     def released(has_object, restless, box=lambda i: BOX):
         objects, found = standing(ghosts=True), {}
         for i in range(4 * FPS):
             frame, background = (rng.uniform(0.1, 0.5, (H, W, 1)).astype(F) for _ in range(2))
             (frame if has_object else background)[box(i)] += 0.4
-            if see(objects, frame, background, mask_of(box(i)), restless=restless) is not None:
-                found[i + 1] = mask_of(box(i))
+            chosen = see(objects, frame, background, mask_of(box(i)), restless=restless)
+            found |= {} if chosen is None else {i + 1: chosen}
         return found
 
     ghost = released(has_object=False, restless=True)
     assert 2 * FPS <= min(ghost) <= 2 * FPS + LOOKS
-    np.testing.assert_array_equal(ghost[min(ghost)], mask)
+    np.testing.assert_array_equal(ghost[min(ghost)], with_rim(BOX))
     assert not released(has_object=True, restless=True)  # a boat
     assert not released(has_object=False, restless=False)
     assert not released(False, True, lambda i: np.s_[10:22, i % (W - 16) : i % (W - 16) + 16])  # moving
