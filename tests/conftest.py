@@ -1,5 +1,6 @@
 """Fixtures and hooks of all tests: settings, markers, kernels that are compiled once."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -56,6 +57,16 @@ def no_settings_and_screen(monkeypatch):
     for variable in [name for name in os.environ if name.startswith(("BGSUB_", "DISPLAY", "WAYLAND_DISPLAY"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
+
+
+@pytest.fixture(autouse=True)
+def no_log_left():
+    """Undo what a command line did to the loggers: messages of later tests would depend on the order."""
+    yield
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.split(".")[0] == "bgsub" and isinstance(logger, logging.Logger):
+            logger.handlers.clear()
+            logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -47,13 +46,10 @@ class Answer:
 
 
 @pytest.fixture(autouse=True)
-def no_thread_or_handler_left():
+def no_thread_of_bgsub_left():
     before = set(threading.enumerate())  # of other tests
     yield
     assert not [one for one in threading.enumerate() if one.name.startswith("bgsub") and one not in before]
-    logger = logging.getLogger("bgsub")
-    logger.handlers.clear()
-    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)
