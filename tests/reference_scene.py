@@ -295,24 +295,25 @@ def deviation(x, l, scale):
     return np.rint(np.clip(127 * scale * (x.astype(float) - l.astype(float)), -127, 127)).astype(int)
 
 
-def matching(x, l, memory, rate, belief, full, radius, samples, shares, over):
+def matching(x, l, memory, rate, chance, belief, full, radius, samples, shares, over):
     """Return the running shares of matching candidates, and the candidates, 2 or 3 where they match."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
     h, w = x.shape[:2]
     for i, j in zip(*np.nonzero(over), strict=True):
         top, left = max(i - radius, 0), max(j - radius, 0)
         window = l[top : i + radius + 1, left : j + radius + 1]
-        is_alone = memory.is_coloured or radius != 1 or not (2 <= i < h - 2 and 2 <= j < w - 2)
-        matches = np.ones(window.shape[:2], bool)  # at each shift
-        for u, v in [(0, 0)] if is_alone else [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]:
+        is_inner = radius == 1 and 2 <= i < h - 2 and 2 <= j < w - 2
+        matches = []  # of the pixel and those beside it, at each shift
+        for u, v in [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)] if is_inner else [(0, 0)]:
             near = l[top + u : top + u + len(window), left + v : left + v + window.shape[1]].astype(float)
-            matches &= np.linalg.norm(x[i + u, j + v].astype(float) - near, axis=2) * scale < threshold
-        found = matches.any()
-        believed = 0.5 if found else belief
+            matches.append(np.linalg.norm(x[i + u, j + v].astype(float) - near, axis=2) * scale < threshold)
+        is_certain = np.all(matches, axis=0).any()
+        found = is_certain or (memory.is_coloured and matches[0].any())
+        believed, weight = (0.5, rate * (1 if is_certain else chance)) if found else (belief, rate)
         if memory.factor * memory.sigma[i, j] > threshold:
             away = samples[i * w + j].astype(int) - deviation(x[i, j], l[i, j], scale)[:, None]
             found |= (away**2).sum(axis=0).min() < int((127 * threshold) ** 2)
-        share = shares[i, j] + rate * (full * found - shares[i, j])
+        share = shares[i, j] + weight * (full * found - shares[i, j])
         shares[i, j] = int(share + 0.5)
         if found:
             over[i, j] = 2 if share > believed * full else 3

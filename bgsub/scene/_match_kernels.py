@@ -14,6 +14,7 @@ _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
 _BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
+_CHANCE = np.float32(0.125)  # weight in the share of a match that may be chance
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
@@ -47,14 +48,15 @@ class Samples(NamedTuple):
 def find_matching(begin, end, x, l, limits, memory, over, filled, places, far):  # type: ignore[no-untyped-def]
     """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
 
-    A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation.
-    Without colours the four pixels beside it must match at the same shift, too: two greys are often alike by chance.
+    A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation. If the
+    four pixels beside it do not match at the same shift, too, this may be chance: it hardly raises the share of
+    matching candidates, and without colours it is no match.
     O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
     """
     h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
     shares, flags, sigma = memory.shares.reshape(-1), over.reshape(-1), limits.sigma.reshape(-1)
-    largest, margin = limits.threshold / limits.scale, 1 if limits.is_coloured else 2
+    largest, least = limits.threshold / limits.scale, 1 if limits.is_coloured else 2
     limit = largest * largest
     reach = np.int32(limits.restless * limits.restless * _UNIT * _UNIT)
     unit = limits.scale * _UNIT
@@ -66,20 +68,23 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
         if is_inner:
             find_far(colours, others, a, w, channels, x.dtype.type(largest), far)
         for n in range(places_of(flags, a, b, places)):
-            pixel, found = places[n], False  # unsigned indices need no test for negative ones
+            pixel, match = places[n], 0  # unsigned indices need no test for negative ones
             if not is_inner or is_near(far, (pixel - np.uint64(a)) * np.uint64(channels), channels):
                 i, j = np.int64(pixel) // w, np.int64(pixel) % w
-                if memory.radius == 1 and margin <= i < h - margin and margin <= j < w - margin:
-                    found = matches_around(colours, others, pixel, np.uint64(w), channels, limit, margin)
-                else:
-                    found = is_around(x, l, i, j, memory.radius, channels, limit)
-            belief = _BELIEF if found else memory.belief
+                if memory.radius == 1 and 2 <= i < h - 2 and 2 <= j < w - 2:
+                    match = match_around(colours, others, pixel, np.uint64(w), channels, limit)
+                elif is_around(x, l, i, j, memory.radius, channels, limit):
+                    match = 2
+            found = match >= least
+            belief, rate = _BELIEF if found else memory.belief, memory.rate
+            if found and match == 1:
+                rate *= _CHANCE
             if not found and limits.factor * sigma[pixel] > limits.restless:
                 found = matches_sample(
                     colours, others, pixel, channels, unit, remembered, memory.samples.shape[2], reach
                 )
             share = np.float32(shares[pixel])
-            share += memory.rate * ((_FULL if found else _ZERO) - share)
+            share += rate * ((_FULL if found else _ZERO) - share)
             shares[pixel] = share + np.float32(0.5)
             flags[pixel] = (2 if share > belief * _FULL else 3) if found else 1
 
@@ -235,18 +240,19 @@ def window(sums, top, bottom, left, right):  # type: ignore[no-untyped-def]
 
 
 @part
-def matches_around(colours, others, pixel, w, channels, limit, margin):  # type: ignore[no-untyped-def]
-    """Return whether a pixel, with a margin of 2 those beside it as well, matches `others` at one of 9 shifts."""
-    here, step = np.uint64(channels) * pixel, np.uint64(channels)
+def match_around(colours, others, pixel, w, channels, limit):  # type: ignore[no-untyped-def]
+    """Return 2 if a pixel and those beside it match `others` at one of 9 shifts, 1 if only the pixel does, else 0."""
+    here, step, match = np.uint64(channels) * pixel, np.uint64(channels), 0
     for row in range(3):
         there = step * (pixel + w * np.uint64(row) - w - np.uint64(1))
         for _ in range(3):
             first = squared(colours[here], others[there])  # most differ in one channel already
-            matches = first < limit and distance(colours, others, here, there, channels) < limit
-            if matches and (margin == 1 or matches_beside(colours, others, here, there, channels, step * w, limit)):
-                return True
+            if first < limit and distance(colours, others, here, there, channels) < limit:
+                if matches_beside(colours, others, here, there, channels, step * w, limit):
+                    return 2
+                match = 1
             there += step
-    return False
+    return match
 
 
 @part

@@ -55,9 +55,10 @@ def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
     x, l, memory, samples = planted(rng, h, w, c, dtype)
     shares, expected = (rng.integers(0, 256, (h, w)).astype(np.uint8) for _ in range(2))
     expected[:] = shares
+    numbers = RATE, float(_match_kernels._CHANCE), BELIEF, FULL
     for _ in range(3):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
-        expected, left = reference.matching(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
+        expected, left = reference.matching(x, l, memory, *numbers, radius, samples, expected, over)
         given, filled = Samples(samples, shares, radius, RATE, BELIEF), reference.filled(over)
         work, cut = (np.empty(CHUNK, np.uint64), np.empty(CHUNK * c, np.uint8)), h * w // 2 // CHUNK * CHUNK
         for begin, end in ((0, cut), (cut, h * w)):
