@@ -21,6 +21,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
 from bgsub.jobs.job import Job, JobResult
 from bgsub.subtractor.rehearsal import LONGEST
+from bgsub.video.concurrency import after_seconds
 from bgsub.video.timecode import CLOSE, Timecode
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class RunReporter:
                         meter.update()
                         yield frame
 
+            def end() -> None:
+                self._limited.add(source.name)
+                controls.quit()
+
             def after(frame: Frame, separation: Separation) -> None:
                 nonlocal frames, begin, meter
                 frames += 1
@@ -66,12 +71,15 @@ class RunReporter:
                 if self.observer is not None:
                     self.observer(frame, separation)
                 now = time.monotonic() if frame.time is None else frame.time
-                begin = now if begin is None else begin
+                if begin is None:
+                    begin = now
+                    if source.live and self.duration is not None and self.duration.seconds is not None:
+                        # A lost camera sends no frame that could end the run.
+                        stack.enter_context(after_seconds(float(self.duration.seconds), end))
                 if self.duration is not None:
                     passed = frames if self.duration.frame is not None else now - begin + step + CLOSE
                     if passed >= self.duration.amount:
-                        self._limited.add(source.name)
-                        controls.quit()
+                        end()
 
             controls.watch_ahead = ahead
             yield after
@@ -157,8 +165,6 @@ def summarise(result: JobResult, limited: bool = False) -> str:
         words.append("stopped by --max-events")
     elif summary.stopped not in ("end", "broken") and not limited:
         words.append(stopped_by(summary.stopped))
-    if summary.stopped == "end" and result.live:
-        words.append("the camera stopped sending")
     if result.outputs:
         words.append(f"wrote {', '.join(map(str, result.outputs))}")
     return "; ".join(words)

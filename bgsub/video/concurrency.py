@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import Generic, Self, TypeVar
 
 from bgsub.errors import ParameterError
@@ -115,3 +116,15 @@ def in_background(make: Callable[[], T], release: Callable[[T], None], attend: C
         raise
     thread.join()
     return made
+
+
+@contextmanager
+def after_seconds(seconds: float, act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` in a thread after some time, unless the block ends before."""
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

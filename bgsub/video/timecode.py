@@ -184,6 +184,12 @@ class Part:
             if wanted:
                 yield index, time, item
 
+    def left(self, time: float | None) -> float | None:
+        """Return the seconds from a time to the end of the part; None without an end in seconds."""
+        return (
+            None if time is None or self._end is None or self._end.seconds is None else float(self._end.seconds) - time
+        )
+
     def check(self) -> None:
         """Raise SourceError if there were frames, but none in the part."""
         if self._first is not None or self._last is None:

@@ -19,6 +19,7 @@ from live_fakes import FakeDisplay
 from video_fakes import FakeCapture, read_video
 
 from bgsub.events.annotation import COLOURS
+from bgsub.jobs.job import Statistics
 
 
 @pytest.fixture
@@ -57,8 +58,22 @@ def test_camera_that_stops(cli, tmp_path, camera, words):
     answer = cli(*words, "-o", tmp_path, "--save", "mask.png", *QUICK).ok()
     assert answer.err == "bgsub: camera 0 ended after 30 frames\n"
     assert answer.out.startswith("camera 0: ")
-    assert "; the camera stopped sending; wrote" in answer.out
+    assert "; wrote" in answer.out
     assert (camera.device, camera.released) == (0, True)
+
+
+@pytest.mark.parametrize("words", [("live", "--no-window"), ("run",)])
+def test_duration_ends_while_a_camera_is_lost(cli, tmp_path, endless_stream, monkeypatch, words):
+    plain = Statistics.__call__
+
+    def count(self, frame, separation):
+        plain(self, frame, separation)
+        endless_stream.refuse(60)
+        endless_stream.cut()
+
+    monkeypatch.setattr(Statistics, "__call__", count)
+    answer = cli(*words, endless_stream.address, "-o", tmp_path, "--duration", "1s", *QUICK).ok()
+    assert "stopped" not in answer.out
 
 
 def test_window_shows_the_view_until_the_quit_key(cli, endless_stream, screen):

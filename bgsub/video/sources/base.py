@@ -8,6 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
+from bgsub.video.concurrency import after_seconds
 from bgsub.video.timecode import ALL, CLOSE, Part, Selection, Timecode
 
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 15 to 14.999925.
@@ -344,5 +346,10 @@ class SelectedSource(FrameSource):
 
     def _frames(self) -> Iterator[Frame]:
         part = Part(self._selection, self.name)
-        yield from self._source.take(part)
+        with ExitStack() as stack:
+            for number, frame in enumerate(self._source.take(part)):
+                if number == 0 and self.live and (left := part.left(frame.time)) is not None:
+                    # A lost camera sends no frame that could end the part.
+                    stack.enter_context(after_seconds(left, self.cancel))
+                yield frame
         part.check()
