@@ -71,14 +71,14 @@ def test_reconnection_ends(plug, caplog, frames, reconnect):
 
 
 def test_frames_of_another_size_are_resized_to_the_first(plug, frames, caplog):
-    plug(FakeCapture(frames), FakeCapture(make_frames(3, 16, 24)))
-    message = "the frames of camera 0 are 24x16 now; they are resized to 48x32, the size at the start"
+    plug(FakeCapture(frames), FakeCapture(make_frames(3, 16, 24)), FakeCapture(frames))
     with CameraSource(0, reconnect=True) as source:
         for frame in source:
             assert frame.image.shape == (32, 48, 3)
-            if message in caplog.messages:
+            if "the frames of camera 0 are 48x32 again" in caplog.messages:
                 break
-    assert caplog.messages.count(message) == 1
+    resized = "the frames of camera 0 are 24x16 now; they are resized to 48x32, the size at the start"
+    assert caplog.messages.count(resized) == 1
 
 
 def test_times_of_arrival_and_dropped_frames(plug):

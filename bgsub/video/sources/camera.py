@@ -196,8 +196,9 @@ class CameraSource(FrameSource):
                 self._unreadable(f"frame {frame.index - lost} of {self.name} cannot be read", lost)
             came, image = frame.image.shape[1::-1], frame.image
             if came != seen:
-                what = f"the frames of {self.name} are {came[0]}x{came[1]} now"
-                logger.warning("%s; they are resized to %dx%d, the size at the start", what, *self.size)
+                resized = f"now; they are resized to {self.size[0]}x{self.size[1]}, the size at the start"
+                change = "again" if came == self.size else resized
+                logger.warning("the frames of %s are %dx%d %s", self.name, *came, change)
             if came != self.size:
                 image = cv2.resize(image, self.size, interpolation=cv2.INTER_AREA)
             seen = came
