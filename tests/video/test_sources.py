@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from av_files import copy_packets, cut_packets, film, write_av, write_sound
-from video_fakes import COUNT, FakeCapture, read_frames, write_images, write_video
+from video_fakes import COUNT, FakeCapture, FakeSource, read_frames, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
@@ -257,6 +257,13 @@ def test_frames_and_times_go_on_from_file_to_file(paths):
             assert [(part.path, part.begin) for part in source.files] == [
                 (path, pytest.approx(begin)) for path, begin in zip(paths, (0, 1.2, 1.9), strict=True)
             ]
+
+
+@pytest.mark.parametrize("address", ["http://gate:80", "http://gate:80/"])
+def test_address_in_file_names(address):
+    source = FakeSource()
+    source.name = f"stream '{address}'"
+    assert label_of(source) == "gate:80"
 
 
 def test_parts_patterns_and_lists(paths, tmp_path):

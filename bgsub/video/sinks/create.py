@@ -134,7 +134,7 @@ def label_of(source: FrameSource) -> str:
         return common.rstrip("0123456789").rstrip(" ._-") or stems[0]
     if source.path is None:
         address = source.name.partition("'")[2].rpartition("'")[0]
-        return address.partition("://")[2] or source.name
+        return address.partition("://")[2].rstrip("/") or source.name
     path = source.path.resolve()
     return path.name if source.numbered else path.stem
 
