@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub import jobs
-from bgsub.cli.reporting import Reporting, show_progress, stopped_by, to_file
+from bgsub.cli.reporting import Reporting, pace, show_progress, stopped_by, to_file
 from bgsub.errors import BrokenSourceError, StoppedError, counted, printable
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
@@ -178,7 +178,7 @@ def _frames(result: JobResult) -> str:
     kernels = f", {summary.waited:.1f} of them for kernels" if summary.waited >= 0.05 else ""
     return (
         f"{result.name}: {counted(summary.frames, 'frame')} of {width}x{height} "
-        f"in {summary.seconds:.1f} s{kernels} ({summary.frames_per_second:.0f} frames/s); "
+        f"in {summary.seconds:.1f} s{kernels} ({pace(summary.frames_per_second)}); "
         f"foreground {100 * statistics.share:.1f} %"
     )
 

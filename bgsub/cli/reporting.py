@@ -315,11 +315,16 @@ class Meter:
             self._bar.set_postfix_str(phase, refresh=False)
 
     def _line(self, fps: float) -> str:
-        pace = f"{fps:.0f} {self._unit}/s" if fps >= 10 else f"{fps:.2g} {self._unit}/s"
+        speed = pace(fps, self._unit)
         if self._length is None:
-            return f"{self._name}: {self._count} {self._unit}{self._phase}, {pace}"
+            return f"{self._name}: {self._count} {self._unit}{self._phase}, {speed}"
         left = timedelta(seconds=round(max(self._length - self._count, 0) / fps))
-        return f"{self._name}: {self._count} of {self._length} {self._unit}{self._phase}, {pace}, {left} left"
+        return f"{self._name}: {self._count} of {self._length} {self._unit}{self._phase}, {speed}, {left} left"
+
+
+def pace(rate: float, unit: str = "frames") -> str:
+    """Return a rate in words, with two digits below ten per second."""
+    return f"{rate:.0f} {unit}/s" if rate >= 10 else f"{rate:.2g} {unit}/s"
 
 
 def kind_of_progress(quiet: bool = False) -> str:

@@ -17,7 +17,7 @@ from bgsub.cli import invoke
 from bgsub.jobs.job import Statistics
 from bgsub.numerics.compilation import logger as kernel_logger
 
-_TIME = re.compile(r" in \d+\.\d s(, \d+\.\d of them for kernels)? \(\d+ frames/s\)")
+_TIME = re.compile(r" in \d+\.\d s(, \d+\.\d of them for kernels)? \([\d.]+ frames/s\)")
 
 
 @dataclass
