@@ -177,8 +177,9 @@ def _check_record(job: Job, targets: Sequence[Path], identity: JobIdentity) -> N
         difference = identity.difference(JobIdentity.from_dict(record["identity"]))
         change = "" if difference else change_since(record["outputs"], job.output)
     except FileNotFoundError:
-        what = "outputs already, and of just these no run with --resume has finished"
-        change, difference = f"in '{job.output}' are {what}", ""
+        made = next((target for target in targets if target.exists()), job.output)
+        change = f"'{made}' exists already, and with just these outputs no run with --resume has finished"
+        difference = ""
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise SinkError(f"'{path}' cannot be read: {error}; {START_ANEW}") from None
     if difference:

@@ -115,9 +115,11 @@ def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
     assert (again.already_done, again.summary.frames, model in again.outputs) == (True, 0, True)
     assert run_job(dataclasses.replace(job, parameters={**PARAMETERS, "threads": 2})).already_done
     assert content(tmp_path) == before
-    for save in (("mask.npz",), ("mask", "overlay")):
-        with pytest.raises(SinkError, match=r"no run with --resume has finished; --overwrite starts over"):
-            run_job(dataclasses.replace(job, save=save))
+    for save, folder, made in ((("mask.npz",), "", "mask.npz"), (("mask", "overlay"), "", "mask"), ((), "new", model)):
+        beside = dataclasses.replace(job, save=save or job.save, output=tmp_path / folder)
+        with pytest.raises(SinkError, match=r"no run with --resume has finished; --overwrite starts over") as error:
+            run_job(beside)
+        assert str(error.value).startswith(f"'{tmp_path / made}' exists already, ")
     with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5\); --overwrite"):
         run_job(dataclasses.replace(job, parameters={**PARAMETERS, "rank": 5}))
     lost = tmp_path / "mask" / "bin000002.png"
