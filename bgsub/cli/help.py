@@ -92,7 +92,7 @@ class HelpfulCommand(click.Command):
             number = sum(len(options) for _, options in by_group(self.get_params(ctx)))
             formatter.write(f"All {number} options: {ctx.command_path} --help-all\n")
         elif any(one.hidden for one in self.params if isinstance(one, Option) and one.of_method):
-            formatter.write("Not listed: rarely needed parameters of bgsub.BackgroundSubtractor, such as --max-value\n")
+            formatter.write("Not listed: rare parameters of bgsub.BackgroundSubtractor, such as --max-value\n")
         reporting = (f"{max(one.opts, key=len)}" for one in self.params if getattr(one, "group", "") == REPORTING)
         formatter.write(f"In every command: {', '.join(reporting)}; see {ctx.find_root().command_path} --help\n")
 

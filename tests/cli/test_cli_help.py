@@ -51,7 +51,7 @@ def flags(rows):
 
 @COMMANDS
 def test_help_fits_the_terminal(shown, name):
-    for flag, width in (("--help", 80), ("--help-all", 100), ("--help-all", 200)):
+    for flag, width in (("--help", 80), ("--help-all", 80), ("--help-all", 100), ("--help-all", 200)):
         text = shown(name, flag, width)
         assert text.startswith(f"Usage: bgsub {name}")
         assert max(map(len, text.splitlines())) <= min(width, 100)

@@ -170,7 +170,7 @@ def test_american_spelling_and_hidden_options(cli, place, write):
     assert {name: model_parameters()[name] for name in expected} == expected
     text = cli("run", "--help-all").clean().out
     assert "--metric" not in text
-    assert "Not listed: rarely needed parameters of bgsub.BackgroundSubtractor, such as --max-value\n" in text
+    assert "Not listed: rare parameters of bgsub.BackgroundSubtractor, such as --max-value\n" in text
     cli("run", "frames", "-o", "out2", "--save-model", "m2.npz", "--quiet", "--metric", "scaled").ok()
     assert bgsub.BackgroundSubtractor.load("m2.npz").get_params()["metric"] == "scaled"
 
