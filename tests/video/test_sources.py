@@ -15,6 +15,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, open_source
 from bgsub.video.sinks.create import create_sinks, label_of
+from bgsub.video.sources.base import Frame
 from bgsub.video.sources.images import read_image
 
 
@@ -217,6 +218,14 @@ def test_frames_that_are_not_finite_can_be_skipped(wrong, at, caplog, tmp_path):
     assert caplog.messages == [f"frame in{at + 1} of {source.name} has NaN or infinity; skipped"]
     source = open_source(tmp_path)
     assert len(list(source.alike(source))) == 4  # the subtractor refuses that frame
+
+
+def test_many_unreadable_frames_do_not_fill_the_log(caplog):
+    source, image = FakeSource(), np.full((4, 4), np.nan, np.float32)
+    source.on_error = "skip"
+    assert list(source.alike(Frame(index, str(index), None, image) for index in range(100))) == []
+    assert source.skipped == 100
+    assert [int(message.split()[1]) for message in caplog.messages] == [*range(10), 15, 31, 63]
 
 
 def test_existing_names_are_no_patterns_and_lists_keep_their_order(tmp_path, frames):

@@ -24,6 +24,8 @@ from bgsub.video.timecode import ALL, CLOSE, Part, Selection, Timecode
 # Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 15 to 14.999925.
 _RATE_TOLERANCE = 2e-4
 
+_LOGGED = 10  # unreadable frames of a file that are logged one by one; after that when their number has doubled
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -290,8 +292,9 @@ class FrameSource(ABC):
             raise SourceError(message)
         logged = self.skipped.bit_length()
         self.skipped += count
-        # A camera with many unreadable frames must not fill the log.
-        level = logging.DEBUG if self.live and self.skipped.bit_length() == logged else logging.WARNING
+        # Many unreadable frames must not fill the log.
+        is_one_of_many = self.skipped.bit_length() == logged and (self.live or self.skipped > _LOGGED)
+        level = logging.DEBUG if is_one_of_many else logging.WARNING
         logger.log(level, "%s; skipped", message)
 
     def _time(self, index: int) -> float | None:
