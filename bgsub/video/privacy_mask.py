@@ -52,9 +52,6 @@ class PrivateSource(SelectedSource):
             source.close()
             raise
 
-    def _frames(self) -> Iterator[Frame]:
-        return map(self._blackened, self._source)
-
     def _part(self, part: Part) -> Iterator[Frame]:
         return map(self._blackened, self._source.take(part))
 

@@ -23,7 +23,7 @@ from bgsub.numerics import memory
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.sources.base import Frame, FrameSource, number_name, rate_as_fraction
-from bgsub.video.timecode import Part, Timecode
+from bgsub.video.timecode import Timecode
 
 # FFmpeg's readers of videos. Readers of playlists (HLS, DASH, concat, SDP) are left out, because a playlist makes
 # FFmpeg open any other file or address, and FFmpeg chooses the reader by the first bytes of a file.
@@ -199,9 +199,6 @@ class Converter:
 
 class DecodedSource(FrameSource):
     """A source whose frames PyAV decodes."""
-
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
 
     def _going_on(self, decoded: Iterable[Decoded]) -> Iterator[Decoded]:
         """Yield the frames with times that continue where the clock starts over, as in joined MPEG streams."""

@@ -215,9 +215,9 @@ class FrameSource(ABC):
         """Whether the packets of `files` can be copied, one file after the other, into one file."""
         return False
 
-    @abstractmethod
     def _frames(self) -> Iterator[Frame]:
-        """Yield the frames from the start."""
+        """Yield the frames from the start, for `_part`."""
+        raise NotImplementedError
 
     def _part(self, part: Part) -> Iterator[Frame]:
         """Yield the frames of `part`; override it if the other frames can be skipped faster."""
@@ -225,8 +225,7 @@ class FrameSource(ABC):
             yield frame
 
     def __iter__(self) -> Iterator[Frame]:
-        self._begin()
-        return self._frames()
+        return self.take(Part())
 
     def take(self, part: Part) -> Iterator[Frame]:
         """Iterate over the frames of `part`, without decoding the others where possible."""

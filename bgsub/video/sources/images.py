@@ -195,9 +195,6 @@ class ImageSequenceSource(FrameSource):
                 return width, height
         raise SourceError(f"{self.name}: none can be read")
 
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
-
     def _part(self, part: Part) -> Iterator[Frame]:
         read = 0
         for index, time, path in part.select((i, self._time(i), path) for i, path in enumerate(self._paths)):
@@ -241,9 +238,6 @@ class PagedImageSource(FrameSource):
             raise SourceError(f"{self.name} cannot be decoded")
         self.size = pages[0].shape[1::-1]
         self._together = max(_DECODED // pages[0].nbytes, 1)  # a decoder seeks from the first page on
-
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
 
     def _part(self, part: Part) -> Iterator[Frame]:
         pages: Sequence[np.ndarray] = ()
