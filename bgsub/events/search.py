@@ -21,7 +21,7 @@ from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.regions import Region, Regions, bounding_box
-from bgsub.video.sinks.muxing import BEGIN
+from bgsub.video.sinks.encoding import BEGIN
 from bgsub.video.sinks.video import as_separation
 from bgsub.video.sources.av_container import open_video
 from bgsub.video.sources.opening import open_source

@@ -20,7 +20,6 @@ from bgsub.video._pyav import av
 from bgsub.video.output_names import parse_outputs
 from bgsub.video.sinks import encoding
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
-from bgsub.video.sinks.muxing import Muxer
 from bgsub.video.sources.base import Frame, FrameSource, rate_as_fraction
 from bgsub.video.views import get_view
 
@@ -92,7 +91,7 @@ class VideoSink(Sink):
         self._shape: tuple[int, ...] = ()
         self._count = 0
         self._encoder: encoding.SegmentEncoder | None = None
-        self._muxer: Muxer | None = None
+        self._muxer: encoding.Muxer | None = None
         self._journal: Journal | None = None
         self._frames: encoding.SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
         self._begin = 0  # bytes of the journal when the segment began
@@ -215,7 +214,9 @@ class VideoSink(Sink):
     def _mux(self, packet: Any) -> None:
         if self._muxer is None:
             begin = self._clock.first or 0.0
-            self._muxer = Muxer(self.partial_path, self._encoding, self._size, self._fps, self._audio_from, begin)
+            self._muxer = encoding.Muxer(
+                self.partial_path, self._encoding, self._size, self._fps, self._audio_from, begin
+            )
         self._muxer.write(packet)
 
     def _close_muxer(self) -> None:
@@ -307,7 +308,7 @@ class StreamSink(Sink):
         self._encoding = replace(chosen, options=chosen.options | without_delay)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._encoder: encoding.SegmentEncoder | None = None
-        self._muxer: Muxer | None = None
+        self._muxer: encoding.Muxer | None = None
 
     def write(self, frame: Frame, separation: Separation) -> None:
         image = self._encoding.prepare(self._view(separation))
@@ -317,7 +318,7 @@ class StreamSink(Sink):
         if self._encoder is None:
             size = image.shape[1], image.shape[0]
             self._encoder = encoding.SegmentEncoder(self._encoding, size, self._fps)
-            self._muxer = Muxer(self._outlet, self._encoding, size, self._fps, None, 0.0)
+            self._muxer = encoding.Muxer(self._outlet, self._encoding, size, self._fps, None, 0.0)
         self._send(self._encoder.encode(self._encoder.frame_of(image, self._clock.ticks_of(frame))))
 
     def close(self) -> None:
