@@ -56,6 +56,7 @@ class Encoding:
     even: bool = False  # whether width and height must be even
     clock: int | None = None  # ticks per second that the container counts in; None where it can be chosen
     options: dict[str, str] = field(default_factory=dict)  # of the encoder
+    fps: Fraction = DEFAULT_FPS  # frames per second in the header
 
     def prepare(self, image: np.ndarray) -> np.ndarray:
         """Return the image of a view in the layout of this encoding, 8 bit."""
@@ -66,16 +67,17 @@ class Encoding:
             return np.ascontiguousarray(image)
         return np.pad(image, ((0, bottom), (0, right), (0, 0))[: image.ndim], mode="edge")
 
-    def ticks(self, fps: Fraction) -> Fraction:
-        """Return ticks per second that contain the times of a constant frame rate, if the container allows it."""
-        return Fraction(self.clock or fps.numerator * max(1, _MOST_TICKS // fps.numerator))
+    @property
+    def ticks(self) -> Fraction:
+        """Ticks per second that contain the times of the constant frame rate, if the container allows it."""
+        return Fraction(self.clock or self.fps.numerator * max(1, _MOST_TICKS // self.fps.numerator))
 
-    def configure(self, context: Any, size: tuple[int, int], fps: Fraction) -> None:
+    def configure(self, context: Any, size: tuple[int, int]) -> None:
         """Configure an encoder before it is opened, for frames of `size` (width, height)."""
         context.width, context.height = size
         context.pix_fmt = self.pixels
-        context.framerate = fps
-        context.time_base = 1 / self.ticks(fps)
+        context.framerate = self.fps
+        context.time_base = 1 / self.ticks
         context.thread_count = _THREADS
         options = {**self.options, "flags": "+bitexact+global_header" + self.options.get("flags", "")}
         if self.codec == "ffv1":
@@ -83,24 +85,24 @@ class Encoding:
         context.options = options
 
 
-def choose_encoding(view: str, ending: str) -> Encoding:
-    """Return the encoding of a view in a file with that ending."""
-    clock = _MILLISECONDS if ending == ".mkv" else None
+def choose_encoding(view: str, ending: str, fps: Fraction) -> Encoding:
+    """Return the encoding of a view in a file with that ending and so many frames per second."""
+    times: dict[str, Any] = {"clock": _MILLISECONDS if ending == ".mkv" else None, "fps": fps}
     if view == "cutout" and ending not in ALPHA_VIDEO_ENDINGS:
         allowed = ", ".join(ALPHA_VIDEO_ENDINGS)
         raise ParameterError(f"a video of cutout must end in {allowed}, got '{ending}' without alpha")
     if view in ("mask", "cutout") and ending == ".mkv":
         pixels = "gray" if view == "mask" else "bgra"
-        return Encoding("ffv1", pixels, pixels, clock=clock, options={"level": "3", "g": "1"})
+        return Encoding("ffv1", pixels, pixels, options={"level": "3", "g": "1"}, **times)
     if view == "cutout" and ending == ".mov":
         options = {"profile": "4444", "alpha_bits": "16", **_quality(4), **_COLOURS}
-        return Encoding("prores_ks", "yuva444p10le", "bgra", clock=clock, options=options)
+        return Encoding("prores_ks", "yuva444p10le", "bgra", options=options, **times)
     if "libx264" in av.codecs_available:
         options = {"crf": "20", "preset": "veryfast", "bf": "0", "g": "250", **_COLOURS}
         options["mbtree"] = "0"  # with it, x264 gives other bytes for equal frames now and then
-        return Encoding("libx264", "yuv420p", "bgr24", True, clock, options)
+        return Encoding("libx264", "yuv420p", "bgr24", even=True, options=options, **times)
     options = {"bf": "0", **_quality(3), **_COLOURS}
-    return Encoding("mpeg4", "yuv420p", "bgr24", True, clock, options)
+    return Encoding("mpeg4", "yuv420p", "bgr24", even=True, options=options, **times)
 
 
 def _quality(quantiser: int) -> dict[str, str]:
@@ -111,12 +113,12 @@ def _quality(quantiser: int) -> dict[str, str]:
 class SegmentEncoder:
     """Encodes one segment of the video, which can be decoded alone."""
 
-    def __init__(self, encoding: Encoding, size: tuple[int, int], fps: Fraction) -> None:
+    def __init__(self, encoding: Encoding, size: tuple[int, int]) -> None:
         self._encoding = encoding
         self._context = av.CodecContext.create(encoding.codec, "w")
-        encoding.configure(self._context, size, fps)
-        self.time_base = 1 / encoding.ticks(fps)
-        self._duration = max(1, round(encoding.ticks(fps) / fps))
+        encoding.configure(self._context, size)
+        self.time_base = 1 / encoding.ticks
+        self._duration = max(1, round(encoding.ticks / encoding.fps))
 
     def frame_of(self, image: np.ndarray, ticks: int) -> Any:
         """Return an image at time `ticks` as a frame for `encode`."""
@@ -290,19 +292,12 @@ class Muxer:
     """Writes video, and sound of `audio_from` from `begin` on, into a path, or as Matroska into an open file."""
 
     def __init__(
-        self,
-        target: Any,
-        encoding: Encoding,
-        size: tuple[int, int],
-        fps: Fraction,
-        audio_from: Path | None,
-        begin: float,
+        self, target: Any, encoding: Encoding, size: tuple[int, int], audio_from: Path | None = None, begin: float = 0.0
     ) -> None:
         format = FORMATS[target.suffix.lower()] if isinstance(target, Path) else "matroska"
-        ticks = encoding.ticks(fps)
         options = {"fflags": "+bitexact"}
         if format in ("mp4", "mov"):
-            options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
+            options |= {"movflags": "+faststart", "video_track_timescale": str(encoding.ticks)}
         file: Any = target
         if isinstance(target, Path):
             unlink(target)  # it could be a link to another file
@@ -314,9 +309,9 @@ class Muxer:
         if begin > 0:
             self._container.metadata["comment"] = f"{BEGIN}{begin:.6f}"
         try:
-            self._stream = self._container.add_stream(encoding.codec, rate=fps)
-            encoding.configure(self._stream.codec_context, size, fps)
-            self._stream.time_base = 1 / ticks
+            self._stream = self._container.add_stream(encoding.codec, rate=encoding.fps)
+            encoding.configure(self._stream.codec_context, size)
+            self._stream.time_base = 1 / encoding.ticks
             if audio_from is not None:
                 try:
                     self._audio = AudioTrack(audio_from, begin, self._container, format)

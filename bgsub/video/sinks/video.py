@@ -84,10 +84,10 @@ class VideoSink(Sink):
         self.path = path_with_ending(path, "a video file", tuple(encoding.FORMATS))
         self.partial_path = playable_name(self.path)
         self._view = get_view(view)
-        self._encoding = encoding.choose_encoding(view, self.path.suffix.lower())
-        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or encoding.DEFAULT_FPS
+        fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or encoding.DEFAULT_FPS
+        self._encoding = encoding.choose_encoding(view, self.path.suffix.lower(), fps)
         self._audio_from = None if audio_from is None else Path(audio_from)
-        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
+        self._clock = Clock(self._encoding)
         self._shape: tuple[int, ...] = ()
         self._count = 0
         self._encoder: encoding.SegmentEncoder | None = None
@@ -110,7 +110,7 @@ class VideoSink(Sink):
                 if self._frames is not None and self._journal is not None:
                     self._begin = self._journal.size
                     self._frames.begin()
-                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size)
             picture = self._encoder.frame_of(image, ticks)
             if self._frames is not None:
                 self._frames.add(picture)
@@ -127,7 +127,7 @@ class VideoSink(Sink):
             if self._journal is not None:
                 try:
                     for facts, data in self._journal.records():
-                        self._mux(encoding.packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
+                        self._mux(encoding.packet_from_bytes(facts, data, 1 / self._encoding.ticks))
                 except BaseException:
                     self._close_muxer()
                     raise
@@ -179,7 +179,7 @@ class VideoSink(Sink):
             self._frames.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
-                self._encoder = encoding.SegmentEncoder(self._encoding, self._size, self._fps)
+                self._encoder = encoding.SegmentEncoder(self._encoding, self._size)
                 for picture in self._frames.frames(self._size, self._encoder.time_base):
                     self._store(self._encoder.encode(picture))
 
@@ -214,9 +214,7 @@ class VideoSink(Sink):
     def _mux(self, packet: Any) -> None:
         if self._muxer is None:
             begin = self._clock.first or 0.0
-            self._muxer = encoding.Muxer(
-                self.partial_path, self._encoding, self._size, self._fps, self._audio_from, begin
-            )
+            self._muxer = encoding.Muxer(self.partial_path, self._encoding, self._size, self._audio_from, begin)
         self._muxer.write(packet)
 
     def _close_muxer(self) -> None:
@@ -247,8 +245,8 @@ def as_separation(image: np.ndarray) -> Separation:
 class Clock:
     """Converts frame times to increasing ticks, from 0 on."""
 
-    def __init__(self, fps: Fraction, ticks: Fraction) -> None:
-        self._fps, self._ticks = fps, ticks
+    def __init__(self, chosen: encoding.Encoding) -> None:
+        self._fps, self._ticks = chosen.fps, chosen.ticks
         self.first: float | None = None
         self.last = -1
 
@@ -301,12 +299,12 @@ class StreamSink(Sink):
     """Writes one view to a pipe as Matroska with exact times: masks and cutouts lossless (FFV1), others as H.264."""
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
-        self._outlet, self._view, self._fps = outlet, get_view(view), fps or encoding.DEFAULT_FPS
+        self._outlet, self._view = outlet, get_view(view)
         self._shape: tuple[int, ...] = ()
-        chosen = encoding.choose_encoding(view, ".mkv")
+        chosen = encoding.choose_encoding(view, ".mkv", fps or encoding.DEFAULT_FPS)
         without_delay = {"tune": "zerolatency"} if chosen.codec == "libx264" else {}
         self._encoding = replace(chosen, options=chosen.options | without_delay)
-        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
+        self._clock = Clock(self._encoding)
         self._encoder: encoding.SegmentEncoder | None = None
         self._muxer: encoding.Muxer | None = None
 
@@ -317,8 +315,8 @@ class StreamSink(Sink):
             raise SinkError(f"standard output has frames of shape {self._shape}, frame {frame.name} has {image.shape}")
         if self._encoder is None:
             size = image.shape[1], image.shape[0]
-            self._encoder = encoding.SegmentEncoder(self._encoding, size, self._fps)
-            self._muxer = encoding.Muxer(self._outlet, self._encoding, size, self._fps, None, 0.0)
+            self._encoder = encoding.SegmentEncoder(self._encoding, size)
+            self._muxer = encoding.Muxer(self._outlet, self._encoding, size)
         self._send(self._encoder.encode(self._encoder.frame_of(image, self._clock.ticks_of(frame))))
 
     def close(self) -> None:
