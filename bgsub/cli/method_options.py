@@ -136,10 +136,10 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     """Return a new subtractor with the parameters among `options`; ParameterError for a bad combination."""
-    from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - it imports the pipeline
+    from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it imports Numba
 
     fps = {"fps": options["fps"]} if options.get("fps") else {}
-    return make({**given(options), **fps})
+    return BackgroundSubtractor(**given(options), **fps)
 
 
 model_option = file_option("--model", group=METHOD, help="Continue with a saved model.")

@@ -80,7 +80,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     >>> result.summary.frames, [path.name for path in result.outputs]
     (60, ['mask.npz'])
     """
-    make_subtractor(job.parameters, job.model, None, job.privacy, job.roi)  # check before the source is opened
+    make_subtractor(job)  # check before the source is opened
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: use either record or resume")
     is_repeatable = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
@@ -92,7 +92,7 @@ def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = N
     with source, Claims(job.output) as claims:
         if not source.live and 0 not in source.size:  # the first frame of a camera shows its size
             processed(source.size[::-1], regions, Regions.of(job.ignore), Regions.of(job.privacy))
-        subtractor = make_subtractor(job.parameters, job.model, source, job.privacy, job.roi)
+        subtractor = make_subtractor(job, source)
         if not source.live:  # a lower bound of the stream: the first frame shows whether it is grey
             frames = FrameFormat(source.size[::-1], "uint8", 255.0)
             parameters = SubtractorParameters.of(subtractor.get_params())
@@ -216,29 +216,24 @@ def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
     return [path for path in made if (any(path.glob("[!.]*")) if path.is_dir() else path.exists())]
 
 
-def make_subtractor(
-    parameters: dict[str, Any],
-    model: Path | None = None,
-    source: FrameSource | None = None,
-    privacy: Sequence[str] = (),
-    roi: Sequence[str] | None = (),
-) -> BackgroundSubtractor:
-    """Return the saved `model`, made with all `privacy` regions and this `roi` (None: any), or a new subtractor."""
+def make_subtractor(job: Job, source: FrameSource | None = None, any_roi: bool = False) -> BackgroundSubtractor:
+    """Return the model of a job, made with its privacy regions and, unless `any_roi`, its roi; or a new subtractor."""
+    model, parameters = job.model, job.parameters
     if model is None:
         if source is not None and "fps" not in parameters:
             parameters = {"fps": frames_per_second(source), **parameters}
         subtractor = BackgroundSubtractor(**parameters)
-        subtractor.note = region_note(privacy, roi or ())
+        subtractor.note = region_note(job.privacy, job.roi)
         return subtractor
     if parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
     subtractor = BackgroundSubtractor.load(model)
     hidden = subtractor.note.split(_SEPARATOR)
-    for region in map(absolute_region, privacy):
+    for region in map(absolute_region, job.privacy):
         if region not in hidden:
             raise ParameterError(f"the model {model} was made without the privacy region '{region}' and contains it")
     made = sorted(line for line in hidden if line.startswith(_ROI))
-    if roi is not None and made != (now := sorted(_ROI + absolute_region(text) for text in roi)):
+    if not any_roi and made != (now := sorted(_ROI + absolute_region(text) for text in job.roi)):
         before, given = (" ".join(lines) or f"no {_ROI.strip()}" for lines in (made, now))
         raise ParameterError(f"the model {model} was made with {before}, got {given}")
     return subtractor

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -183,8 +183,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         with self._open(camera) as opened, Claims(camera.output) as claims:
             source = opened if opened.live or self._fast else PacedSource(opened)
             is_whole = self._regions is not None and self.server is not None and isinstance(source, PrivateSource)
-            roi = () if is_whole else camera.roi
-            subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy, roi)
+            subtractor = run.make_subtractor(replace(camera, roi=()) if is_whole else camera, source)
             controls.follow(subtractor.get_params())
             regions = Regions.of(camera.roi)
             feed = make_feed(source, MotionRules(**camera.motion), regions, **camera.objects)
@@ -275,7 +274,7 @@ def _check(cameras: Sequence[Job]) -> None:
     if len(cameras) == 1:
         check_there(str(cameras[0].source))  # before the page is announced
     for camera in cameras:
-        run.make_subtractor(camera.parameters, camera.model, None, camera.privacy, None)
+        run.make_subtractor(camera, any_roi=True)
 
 
 def _use_regions(

@@ -14,6 +14,7 @@ import bgsub
 from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.jobs import pipeline
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import Job
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.run import make_subtractor
 from bgsub.video import Frame
@@ -167,11 +168,11 @@ def test_leaving_early_closes_the_source(subtractor):
 def test_frame_rate_of_the_subtractor(frames, caplog, fps, every, expected, level):
     caplog.set_level("INFO", "bgsub")
     source = bgsub.open_source(frames, fps=fps, every=every)
-    assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(expected)
+    assert make_subtractor(Job("", ""), source).get_params()["fps"] == pytest.approx(expected)
     assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
     assert all(re.search(r" 25\b.*; set it with --fps$", message) for message in caplog.messages)
     caplog.clear()
-    assert make_subtractor({"fps": 7}, None, source).get_params()["fps"] == 7
+    assert make_subtractor(Job("", "", parameters={"fps": 7}), source).get_params()["fps"] == 7
     assert not caplog.messages
 
 

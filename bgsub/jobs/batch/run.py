@@ -288,7 +288,7 @@ def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Wo
 def _check_job(make_job: MakeJob, first: files.Input, folder: Path) -> None:
     """Check the options once, before anything is written."""
     job = make_job(str(first.path), folder / "x")
-    make_subtractor(job.parameters, job.model, None, job.privacy, job.roi)
+    make_subtractor(job)
     Selection.parse(job.start, job.end, job.duration, job.every)
     check_name(job.name)
     if job.save:
