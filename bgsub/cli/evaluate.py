@@ -101,10 +101,13 @@ def evaluate(
         raise ParameterError("--worst needs --sheet")
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
+    makers: dict[str, Callable[[], Any]] = {"bgsub": partial(make_subtractor, {**options, "fps": fps})}
+    makers |= {name: partial(evaluation.make_method, name) for name in peers}
     if results is None:
-        makers, parameters = _methods(peers, {**options, "fps": fps})
+        made = {name: make() for name, make in makers.items()}  # errors show now, not after hours
+        parameters = {name: method.get_params() if name == "bgsub" else {} for name, method in made.items()}
     else:
-        makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
+        parameters = {results.resolve().name: {"results": str(results)}}
     sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)
     sequences = evaluation.find_sequences(directories)
     if not overwrite:
@@ -133,18 +136,6 @@ def _check_free(sequences: Sequence[evaluation.Sequence], masks: Path | None, *f
     for path in (*files, min(there, default=None)):
         if path is not None and path.exists():
             raise SinkError(f"the output '{path}' exists already; --overwrite replaces it")
-
-
-def _methods(
-    peers: list[str], options: dict[str, Any]
-) -> tuple[dict[str, Callable[[], evaluation.Method]], dict[str, dict[str, Any]]]:
-    """Return the factory and the parameters of each method; errors show now, not after hours."""
-    makers: dict[str, Callable[[], evaluation.Method]] = {"bgsub": partial(make_subtractor, options)}
-    parameters = {"bgsub": make_subtractor(options).get_params()}
-    for name in peers:
-        evaluation.make_method(name)
-        makers[name], parameters[name] = partial(evaluation.make_method, name), {}
-    return makers, parameters
 
 
 @click.command(
