@@ -85,7 +85,7 @@ class Dispatch:
     deaths: Counter[Path] = field(default_factory=Counter)  # attempts whose process died
 
     def run(self) -> None:
-        """Do all tasks; a signal or a lost scheduler ends it early. OutputError if the manifest cannot be written."""
+        """Do all tasks; KeyboardInterrupt or WorkersLost ends it early. OutputError for the manifest."""
         begin = time.monotonic()
         try:
             while self.waiting or self.running:
@@ -96,14 +96,8 @@ class Dispatch:
                 for future in [future for future in self.running if future.done()]:
                     with afterwards():  # name, line and count of a result belong together
                         self._take(future)
-        except KeyboardInterrupt as interrupt:
-            self.result.stopped = name_of(interrupt)
-        except WorkersLost as error:
-            logger.warning("%s", error)
-            self.result.stopped = "lost"
         finally:
-            self.result.left = len(self.waiting) + len(self.running)
-            self.result.seconds += time.monotonic() - begin
+            self.result.seconds = time.monotonic() - begin
 
     def _submit(self) -> None:
         room = self.workers.slots() - len(self.running)
@@ -267,10 +261,13 @@ def run_batch(
             if todo:
                 with cluster or make_workers(min(workers or cores(), len(todo)), None) as running:
                     Dispatch(deque(todo), running, manifest, result, retries, progress).run()
-        except KeyboardInterrupt as interrupt:  # before the first task, or after the last
+        except KeyboardInterrupt as interrupt:
             result.stopped = name_of(interrupt)
-            result.left = len(todo) - len(result.done) - len(result.failed)
+        except WorkersLost as error:
+            logger.warning("%s", error)
+            result.stopped = "lost"
         finally:
+            result.left = len(todo) - len(result.done) - len(result.failed)
             files.remove_leftovers(targets, keep=True)
             manifest.write_csv()
     return result
