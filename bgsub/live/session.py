@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -52,7 +53,7 @@ class Outcome:
 
     name: str
     result: JobResult | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class LiveSession(AbstractContextManager["LiveSession"]):
@@ -232,28 +233,33 @@ class LiveSession(AbstractContextManager["LiveSession"]):
 
     def _run_several(self) -> list[Outcome]:
         came = threading.Event()
-        windows: list[WindowSink | None] = [*self._windows] or [None] * len(self._cameras)
-        workers = [
-            _CameraThread(_name(camera), partial(self._run_one, number), window, came)
-            for number, (camera, window) in enumerate(zip(self._cameras, windows, strict=True))
-        ]
-        for worker in workers:
-            worker.thread.start()
-        try:
-            while any(worker.thread.is_alive() for worker in workers):
-                came.wait(_TICK)
-                came.clear()
-                for worker in workers:
-                    worker.update_window()
-        except KeyboardInterrupt as interrupt:
-            self.quit(name_of(interrupt))
-        except BaseException:
-            self.quit()
-            _join(workers)
-            raise
-        with finishing():
-            _join(workers)
-        return [worker.outcome for worker in workers]
+        screens = [_LateWindow(window, came) for window in self._windows]
+        names = list(map(_name, self._cameras))
+        with ThreadPoolExecutor(len(names), "bgsub-camera") as pool:
+            futures = [pool.submit(self._run_one, number, screens[number : number + 1]) for number in range(len(names))]
+            for name, future in zip(names, futures, strict=True):
+                future.add_done_callback(partial(_log_failure, name))
+            try:
+                while not all(future.done() for future in futures):
+                    came.wait(_TICK)
+                    came.clear()
+                    for screen, future in zip(screens, futures, strict=False):  # there may be no windows
+                        screen.update(future.done())
+            except KeyboardInterrupt as interrupt:
+                self.quit(name_of(interrupt))
+            except BaseException:
+                self.quit()
+                raise
+            with finishing():
+                errors = [future.exception() for future in futures]
+        results = [None if error else one.result() for one, error in zip(futures, errors, strict=True)]
+        return list(map(Outcome, names, results, errors))
+
+
+def _log_failure(name: str, future: Future[JobResult]) -> None:
+    if error := future.exception():
+        logger.debug("%s failed", name, exc_info=error)
+        logger.warning("%s: %s", name, error)
 
 
 def _name(camera: Job) -> str:
@@ -313,26 +319,12 @@ class PacedSource(SelectedSource):
             yield frame
 
 
-class _CameraThread(Sink):
-    """The thread of one of several cameras; as a sink it keeps the newest frame for the main thread and sets `came`."""
+class _LateWindow(Sink):
+    """Keeps the newest frame of one of several cameras for the main thread, which updates its window; sets `came`."""
 
-    def __init__(
-        self, name: str, run: Callable[[Sequence[Sink]], JobResult], window: WindowSink | None, came: threading.Event
-    ) -> None:
-        self._run, self._window = run, window
-        self._came, self._updated = came, 0.0
+    def __init__(self, window: WindowSink, came: threading.Event) -> None:
+        self._window, self._came, self._updated = window, came, 0.0
         self._newest: Channel[tuple[Frame, Separation | None]] = Channel(1, drop_oldest=True)
-        self.outcome = Outcome(name)
-        self.thread = threading.Thread(target=self._work, name="bgsub-camera")
-
-    def _work(self) -> None:
-        name = self.outcome.name
-        try:
-            self.outcome = Outcome(name, self._run([] if self._window is None else [self]))
-        except Exception as error:
-            logger.debug("%s failed", name, exc_info=True)
-            logger.warning("%s: %s", name, error)
-            self.outcome = Outcome(name, error=error)
 
     def write(self, frame: Frame, separation: Separation | None) -> None:
         self._newest.put((frame, separation))
@@ -342,14 +334,12 @@ class _CameraThread(Sink):
         self.write(frame, None)
 
     def close(self) -> None:
-        """Do nothing: the main thread checks whether this thread has ended."""
+        """Do nothing: the main thread closes the window when the camera has ended."""
 
-    def update_window(self) -> None:
+    def update(self, is_over: bool) -> None:
         """Show the newest frame, or handle window events; close the window when the camera has ended."""
-        if self._window is None:
-            return
         newest, now = next(self._newest) if self._newest.ready(0) else None, time.monotonic()
-        if not self.thread.is_alive():
+        if is_over:
             self._window.close()
         elif newest is not None:
             frame, separation = newest
@@ -362,8 +352,3 @@ class _CameraThread(Sink):
         elif now - self._updated > _TICK:
             self._window.idle()
             self._updated = now
-
-
-def _join(cameras: Sequence[_CameraThread]) -> None:
-    for camera in cameras:
-        camera.thread.join()
