@@ -141,24 +141,20 @@ VIDEO_SUFFIXES = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Input:
-    """The absolute path of a source, and its state."""
-
-    path: Path
-    state: InputState
+#: The states of the sources of a batch by their absolute paths.
+Inputs = Mapping[Path, InputState]
 
 
-def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
+def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> Inputs:
     """Return the sources of patterns, see `run_batch`, in natural order, each once; SourceError without a match."""
     paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
-    inputs: dict[str, Input] = {}
+    found: dict[str, Path] = {}
     # A file before its links: the folder of the results is named after it.
     for path in sorted(paths, key=lambda path: (os.path.realpath(path) != str(path), natural_key(path))):
-        inputs.setdefault(os.path.realpath(path), Input(path, InputState.of(path)))
-    if not inputs:
+        found.setdefault(os.path.realpath(path), path)
+    if not found:
         raise SourceError("a batch takes files, folders or patterns, got none")
-    return sorted(inputs.values(), key=lambda source: natural_key(source.path))
+    return {path: InputState.of(path) for path in sorted(found.values(), key=natural_key)}
 
 
 def _expand(pattern: str) -> Iterator[Path]:
@@ -252,13 +248,13 @@ def _is_result(path: Path) -> bool:
 _LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
 
-def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[str, str]:
-    """Return a separate output folder, relative with "/", for each source by its path; `known` folders stay."""
+def assign_targets(inputs: Inputs, known: Mapping[str, str]) -> dict[str, str]:
+    """Return a separate output folder, relative with "/", for each source by `InputState.path`; keep `known` ones."""
     wishes = _preferred_names(inputs)  # compared in lower case, because some file systems ignore the case
     stems = Counter(stem.casefold() for stem, _name in wishes.values())
     above = {parent for stem, _name in wishes.values() for parent in _parents(stem)}
     taken = {name.casefold() for name in OWN_FILES} | {target.casefold() for target in known.values()}
-    result = {source.state.path: known[source.state.path] for source in inputs if source.state.path in known}
+    result = {path: known[path] for path in wishes if path in known}
 
     def is_free(target: str) -> bool:
         key = target.casefold()
@@ -275,18 +271,18 @@ def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[st
     return result
 
 
-def _preferred_names(inputs: Sequence[Input]) -> dict[str, tuple[str, str]]:
+def _preferred_names(inputs: Inputs) -> dict[str, tuple[str, str]]:
     """Return for each source its folder without and with the ending."""
     try:
-        common = Path(os.path.commonpath([source.path.parent for source in inputs]))
+        common = Path(os.path.commonpath([path.parent for path in inputs]))
     except ValueError:  # several drives
         common = None
     result = {}
-    for source in inputs:
-        name = source.path.relative_to(common) if common else Path(source.path.name)
-        stem = name.stem if not source.path.is_dir() else name.name
+    for path, state in inputs.items():
+        name = path.relative_to(common) if common else Path(path.name)
+        stem = name.stem if not path.is_dir() else name.name
         short = name.with_name(stem) if stem.strip(". ") else name
-        result[source.state.path] = (short.as_posix(), name.as_posix())
+        result[state.path] = (short.as_posix(), name.as_posix())
     return result
 
 

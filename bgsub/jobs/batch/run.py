@@ -239,7 +239,7 @@ def run_batch(
     refuse_worker_process()
     inputs = files.find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
     folder = Path(os.path.abspath(output))
-    _check_job(make_job, inputs[0], folder)
+    _check_job(make_job(str(next(iter(inputs))), folder / "x"))
     result = BatchResult(folder)
     cluster = None if scheduler is None else make_workers(len(inputs), scheduler)  # before anything is written
     with cluster or nullcontext(), ExitStack() as stack:
@@ -282,9 +282,8 @@ def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Wo
     return DaskWorkers(scheduler)
 
 
-def _check_job(make_job: MakeJob, first: files.Input, folder: Path) -> None:
+def _check_job(job: Job) -> None:
     """Check the options once, before anything is written."""
-    job = make_job(str(first.path), folder / "x")
     make_subtractor(job)
     Selection.parse(job.start, job.end, job.duration, job.every)
     check_name(job.name)
@@ -297,14 +296,14 @@ def _check_job(make_job: MakeJob, first: files.Input, folder: Path) -> None:
         raise ParameterError(f"save_model must have another name than '{files.RECORD}', which a batch needs for itself")
 
 
-def _plan(inputs: Sequence[files.Input], manifest: files.Manifest, make_job: MakeJob) -> list[Task]:
+def _plan(inputs: files.Inputs, manifest: files.Manifest, make_job: MakeJob) -> list[Task]:
     targets = files.assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
     tasks = []
-    for source in inputs:
-        name = targets[source.state.path]
-        job = _absolute(make_job(str(source.path), manifest.path.parent / name))
-        identity = JobIdentity.of(job, source.state)
-        entry = files.Entry(source.state, identity.fingerprint, name, state="planned")
+    for path, state in inputs.items():
+        name = targets[state.path]
+        job = _absolute(make_job(str(path), manifest.path.parent / name))
+        identity = JobIdentity.of(job, state)
+        entry = files.Entry(state, identity.fingerprint, name, state="planned")
         tasks.append(Task(job, identity, manifest.path, entry))
     return tasks
 

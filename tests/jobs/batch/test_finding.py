@@ -19,13 +19,13 @@ def make(folder: Path, *names: str) -> None:
 
 
 def found(tmp_path, *patterns):
-    return [source.path.relative_to(tmp_path).as_posix() for source in find_inputs(patterns)]
+    return [path.relative_to(tmp_path).as_posix() for path in find_inputs(patterns)]
 
 
 def targets(tmp_path, *patterns, known=None):
     inputs = find_inputs([str(tmp_path / pattern) for pattern in patterns])
     chosen = assign_targets(inputs, known or {})
-    return {source.path.relative_to(tmp_path).as_posix(): chosen[source.state.path] for source in inputs}
+    return {path.relative_to(tmp_path).as_posix(): chosen[state.path] for path, state in inputs.items()}
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_targets_follow_the_common_folder_and_are_kept(tree):
     assert targets(tree, "**") == {"v2.mp4": "v2", "v10.mp4": "v10", **below}
     assert targets(tree, "sub/**") == {"sub/deep/w.avi": "deep/w", "sub/seq": "seq"}
     assert targets(tree, "sub/seq") == {"sub/seq": "seq"}
-    known = {source.state.path: "v2" for source in find_inputs([tree / "v2.mp4"])}
+    known = {state.path: "v2" for state in find_inputs([tree / "v2.mp4"]).values()}
     make(tree, "v2.avi", "sub/v2.mp4")
     chosen = targets(tree, "v2.mp4", "v2.avi", "sub/v2.mp4", known=known)
     assert chosen == {"v2.mp4": "v2", "v2.avi": "v2.avi", "sub/v2.mp4": "sub/v2"}
