@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import takewhile
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -30,6 +30,8 @@ _PAUSE_TICK = 0.03  # seconds
 _LATE = 0.2  # seconds of work on one frame after which screens show newer frames without a mask
 
 Callback = Callable[[Frame, Separation], None]
+#: Output of the second stage; the state of the subtractor after the frame, if a checkpoint is due.
+_Result = tuple[Frame, Separation, Snapshot | None]
 
 
 class Subtractor(Protocol):
@@ -37,14 +39,6 @@ class Subtractor(Protocol):
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
-
-
-class _Result(NamedTuple):
-    """Output of the second stage."""
-
-    frame: Frame
-    separation: Separation
-    snapshot: Snapshot | None  # of the subtractor after the frame, if a checkpoint is due
 
 
 class Pipeline:
@@ -216,7 +210,7 @@ class Pipeline:
                 has_results = True
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
                 self._busy_since = None
-                if not self._results.put(_Result(frame, separation, snapshot)):
+                if not self._results.put((frame, separation, snapshot)):
                     return
             self._results.close()
         except BaseException as error:
