@@ -90,7 +90,16 @@ class Sequence:
     def roi(self) -> np.ndarray | None:
         """Scored pixels, (h, w), bool, scaled to the size of the first frame where the file differs; None for all."""
         path = self._roi_path
-        return None if path is None else _read_roi(path, self.frame(next(iter(self._frames))).shape[:2])
+        if path is None:
+            return None
+        image, (height, width) = read_mask(path), self.frame(next(iter(self._frames))).shape[:2]
+        if image.shape != (height, width):
+            image = cv2.resize(image, (width, height), interpolation=cv2.INTER_NEAREST)
+        # JPEG leaves a grey border around black.
+        inside = image > (127 if path.suffix.lower() in {".jpg", ".jpeg"} else 0)
+        if not inside.any():
+            raise SourceError(f"region of interest {path} is black: no pixel would be scored")
+        return inside
 
     def check(self) -> None:
         """Read the region of interest, the first scored frame and its mask.
@@ -214,18 +223,6 @@ def _list_folder(folder: Path) -> list[Path]:
         raise SourceError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} does not exist")
     with os_errors_as(SourceError, f"folder {folder} cannot be read"):
         return list(folder.iterdir())
-
-
-def _read_roi(path: Path, size: tuple[int, int]) -> np.ndarray:
-    """Return a region of interest, (h, w) = `size`, bool."""
-    image = read_mask(path)
-    if image.shape != size:
-        image = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_NEAREST)
-    # JPEG leaves a grey border around black.
-    inside = image > (127 if path.suffix.lower() in {".jpg", ".jpeg"} else 0)
-    if not inside.any():
-        raise SourceError(f"region of interest {path} is black: no pixel would be scored")
-    return inside
 
 
 def _read_temporal_roi(path: Path) -> tuple[int, int] | None:
