@@ -36,25 +36,7 @@ _MOST_BETWEEN, _FEW = 0.25, 100  # share of values that are no label, of at leas
 
 def search_results(place: Path, regions: Regions, rules: MotionRules | None = None, part: Selection = ALL) -> list[Row]:
     """Return the objects (events.jsonl) or the motion (masks) in regions that meet a part of the recordings."""
-    return _rows(place, regions, rules or MotionRules(), part)
-
-
-def _meets(row: Row, part: Selection) -> bool:
-    """Return whether an event belongs to a part; ParameterError for a part in seconds if the event has no times."""
-
-    def place(name: str, bound: Timecode) -> float:
-        found = row[f"{name}_frame"] if bound.frame is not None else row[name]
-        if found is None:
-            raise ParameterError(f"'{row['source']}' has no frame rate: give a frame number instead of {bound}")
-        return float(found)
-
-    return (part.start is None or place("end", part.start) >= part.start.amount) and (
-        part.end is None or place("start", part.end) <= part.end.amount
-    )
-
-
-def _rows(place: Path, regions: Regions, rules: MotionRules, part: Selection) -> list[Row]:
-    """Return the rows of all results in a place."""
+    rules = rules or MotionRules()
     if place.is_file():
         return [row for row in _search_masks(place, place.name, regions, rules) if _meets(row, part)]
     try:
@@ -73,6 +55,20 @@ def _rows(place: Path, regions: Regions, rules: MotionRules, part: Selection) ->
         raise SourceError(f"no events.jsonl and no masks in '{place}' or below")
     names = {path: path.name if path == place else path.relative_to(place).as_posix() for path in masks}
     return _rows_of_each({name: _search_masks(path, name, regions, rules) for path, name in names.items()}, part)
+
+
+def _meets(row: Row, part: Selection) -> bool:
+    """Return whether an event belongs to a part; ParameterError for a part in seconds if the event has no times."""
+
+    def place(name: str, bound: Timecode) -> float:
+        found = row[f"{name}_frame"] if bound.frame is not None else row[name]
+        if found is None:
+            raise ParameterError(f"'{row['source']}' has no frame rate: give a frame number instead of {bound}")
+        return float(found)
+
+    return (part.start is None or place("end", part.start) >= part.start.amount) and (
+        part.end is None or place("start", part.end) <= part.end.amount
+    )
 
 
 def _rows_of_each(found: dict[str, Iterator[Row]], part: Selection) -> list[Row]:
