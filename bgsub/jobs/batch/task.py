@@ -129,7 +129,7 @@ class _CancelCheck:
 
 def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
     cancel_check = _CancelCheck(is_cancelled)
-    with _removed_on_failure(folder):
+    try:
         job = relocated(task.job, folder)
         made = _run(job, cancel_check, goes_on)
         if made.already_done:  # a kill came before the record was written
@@ -146,6 +146,13 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
             sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
             record = {**asdict(task.identity), "bgsub": __version__, "result": result, "sizes": sizes}
             write_whole(folder / RECORD, f"{json.dumps(record, indent=1)}\n".encode(), OutputError)
+    except _CannotContinue:
+        raise
+    except BaseException as error:  # the folder of a cancelled attempt stays if it has a checkpoint
+        failed = isinstance(error, Exception) and not isinstance(error, Cancelled)
+        if failed or not saved_frames(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return Outcome(folder.name, result)
 
 
@@ -162,20 +169,6 @@ def _run(job: Job, cancel_check: _CancelCheck, goes_on: bool) -> JobResult:
             raise
         shutil.rmtree(job.output, ignore_errors=True)
         return run_job(job, watch=cancel_check)
-
-
-@contextmanager
-def _removed_on_failure(folder: Path) -> Iterator[None]:
-    """Remove the folder of an attempt that fails; that of a cancelled one stays if it has a checkpoint."""
-    try:
-        yield
-    except _CannotContinue:
-        raise
-    except BaseException as error:
-        failed = isinstance(error, Exception) and not isinstance(error, Cancelled)
-        if failed or not saved_frames(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def relocated(job: Job, folder: Path) -> Job:
