@@ -7,15 +7,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bgsub.errors import BgsubError, ParameterError, import_optional, logger
 from bgsub.jobs.batch import files
 from bgsub.jobs.batch.task import Outcome, Task, as_one_line
-from bgsub.jobs.batch.workers import LocalWorkers, Workers, WorkersLost, refuse_worker_process
+from bgsub.jobs.batch.workers import LocalWorkers, WorkersLost, refuse_worker_process
 from bgsub.jobs.interrupts import afterwards, name_of
 from bgsub.jobs.job import Job
 from bgsub.jobs.job_state import InputState, JobIdentity, change_since
@@ -24,6 +24,9 @@ from bgsub.numerics.threads import cores
 from bgsub.video.output_names import check_name, parse_outputs
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.timecode import Selection
+
+if TYPE_CHECKING:
+    from bgsub.jobs.batch.dask_workers import DaskWorkers
 
 _WAIT_SECONDS = 0.5
 
@@ -75,7 +78,7 @@ class Dispatch:
     """The loop over the tasks of a batch; fills in the manifest and the result."""
 
     waiting: deque[Task]
-    workers: Workers
+    workers: LocalWorkers | DaskWorkers
     manifest: files.Manifest
     result: BatchResult
     retries: int
@@ -273,7 +276,7 @@ def run_batch(
     return result
 
 
-def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Workers]:
+def make_workers(count: int, scheduler: str | None) -> LocalWorkers | DaskWorkers:
     """Return so many processes of this machine, or the workers of a scheduler."""
     if scheduler is None:
         return LocalWorkers(count)

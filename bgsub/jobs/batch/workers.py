@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
@@ -21,16 +21,6 @@ from bgsub.video.concurrency import SIGNAL_SECONDS
 
 _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
-
-
-class Workers(Protocol):
-    """Where tasks run; a context manager that ends what still runs."""
-
-    def slots(self) -> int:
-        """Return how many tasks can run at a time; WorkersLost if none ever can again."""
-
-    def submit(self, task: Task) -> Future[Outcome]:
-        """Start a task; called only while fewer than `slots` run."""
 
 
 class WorkersLost(Exception):
@@ -65,7 +55,7 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         return self._count
 
     def submit(self, task: Task) -> Future[Outcome]:
-        """Start a task in an idle process; the result is `BrokenExecutor` if the process dies."""
+        """Start a task in an idle process, of which there must be one; `BrokenExecutor` is the result if it dies."""
         idle = next(pool for pool, future in self._last.items() if future.done())
         try:
             self._last[idle] = future = idle.submit(self._do, task, self._count)
