@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,9 +67,18 @@ class ClipRules:
 
 LIST_NAME = "clips.csv"
 _PATIENCE = 30.0  # seconds to wait for another run that adds a clip
-_COLUMNS = (
-    "file", "start", "end", "start_time", "end_time", "peak_share", "began", "source", "source_time", "thumbnail",
-)  # fmt: skip
+_COLUMNS: dict[str, Callable[[Clip], str]] = {
+    "file": lambda clip: clip.path.name,
+    "start": lambda clip: f"{clip.start:.3f}",
+    "end": lambda clip: f"{clip.end:.3f}",
+    "start_time": lambda clip: clock_text(clip.start),
+    "end_time": lambda clip: clock_text(clip.end),
+    "peak_share": lambda clip: f"{clip.peak_share:.6f}",
+    "began": lambda clip: clip.began.isoformat(timespec="seconds") if clip.began else "",
+    "source": lambda clip: csv_cell(clip.source),
+    "source_time": lambda clip: clock_text(clip.source_start),
+    "thumbnail": lambda clip: clip.thumbnail.name if clip.thumbnail else "",
+}
 
 
 @dataclass
@@ -123,11 +132,12 @@ def add_to_list(folder: Path, clip: Clip | None = None, rules: ClipRules | None 
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", f"'{path}' is locked by another program", _PATIENCE):
         text = io.StringIO()
-        writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+        writer = csv.DictWriter(text, list(_COLUMNS), restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         try:
             known = io.StringIO(path.read_text(encoding="utf-8-sig") if path.exists() else "")
-            listed = chain(csv.DictReader(known), [] if clip is None else [_row(clip)])
+            added = [] if clip is None else [{name: text_of(clip) for name, text_of in _COLUMNS.items()}]
+            listed = chain(csv.DictReader(known), added)
             old, rows = _expired(folder, listed, rules or ClipRules())
             writer.writerows(rows)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -170,18 +180,3 @@ def _expired(folder: Path, listed: _Listed, rules: ClipRules) -> tuple[_Rows, _L
         is_old = status.st_mtime < first or size > (rules.keep_bytes or math.inf)
         (old if is_old and number != last else kept).append(row)
     return old, kept[::-1]
-
-
-def _row(clip: Clip) -> dict[str, str]:
-    return {
-        "file": clip.path.name,
-        "start": f"{clip.start:.3f}",
-        "end": f"{clip.end:.3f}",
-        "start_time": clock_text(clip.start),
-        "end_time": clock_text(clip.end),
-        "peak_share": f"{clip.peak_share:.6f}",
-        "began": clip.began.isoformat(timespec="seconds") if clip.began else "",
-        "source": csv_cell(clip.source),
-        "source_time": clock_text(clip.source_start),
-        "thumbnail": clip.thumbnail.name if clip.thumbnail else "",
-    }
