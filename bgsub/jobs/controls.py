@@ -60,7 +60,6 @@ class LiveStatistics:
         self._times: deque[tuple[float, float | None]] = deque()  # of the latest frames, with their delay
         self._frames = self._dropped = 0
         self._newest: tuple[Frame, Separation] | None = None
-        self._share: float | None = None
         self._event: tuple[str, float] | None = None
 
     def update(self, frame: Frame, separation: Separation, dropped: int = 0) -> None:
@@ -71,7 +70,7 @@ class LiveStatistics:
             self._frames += 1
             self._seen, self.is_late = now, False
             self._dropped = dropped
-            self._newest, self._share = (frame, separation), None
+            self._newest = frame, separation
             if separation.event is not None:
                 self._event = separation.event, now
             self._times.append((now, None if received is None else now - received))
@@ -100,8 +99,6 @@ class LiveStatistics:
         with self._lock:
             now = self._clock()
             frame, separation = self._newest or (None, None)
-            if separation is not None and self._share is None:
-                self._share = separation.share
             recent = self._event is not None and now - self._event[1] < _EVENT_SECONDS
             delays = [delay for _, delay in self._times if delay is not None]
             return {
@@ -109,7 +106,7 @@ class LiveStatistics:
                 "dropped": self._dropped,
                 "frames_per_second": round(self._fps(now), 2),
                 "latency_ms": round(1000 * sum(delays) / len(delays), 1) if delays else None,
-                "foreground": 0.0 if self._share is None else round(self._share, 6),
+                "foreground": 0.0 if separation is None else round(separation.share, 6),
                 "width": 0 if separation is None else separation.mask.shape[1],
                 "height": 0 if separation is None else separation.mask.shape[0],
                 "phase": "start" if separation is None else separation.phase,
