@@ -214,11 +214,16 @@ class EventFeed:
             self._last_motion = self._date(self._motion.finish())
         return self._last_motion
 
+    def date_at(self, seconds: float | None) -> datetime | None:
+        """Return the date of a time in front of a camera; None if it is unknown."""
+        if self._origin is None or seconds is None:
+            return None
+        return self._origin + timedelta(seconds=float(seconds))
+
     def _date(self, ended: list[Event]) -> list[Event]:
         """Set the date of events in front of a camera."""
         for event in ended:
-            if self._origin is not None and event.start_time is not None:
-                date = self._origin + timedelta(seconds=float(event.start_time))
+            if date := self.date_at(event.start_time):
                 event.began = date.isoformat(timespec="milliseconds")
         return ended
 

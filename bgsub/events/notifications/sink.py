@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +211,7 @@ class NotificationSink(Sink):
         self._lasting: list[_Lasting] = []
         self._records, self._recorded = clips, list[_Lasting]()  # ended events whose clips are not complete
         self._count = self._requests = 0  # events of the whole frame, requested snapshots
-        self._newest: tuple[float | None, datetime | None] = (None, None)  # time in the source, date and time
+        self._arrived: datetime | None = None  # date of the newest frame of a camera
         self._deliveries = [Delivery(destination) for destination in destinations]
         self._done = False
 
@@ -222,7 +222,7 @@ class NotificationSink(Sink):
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
-        self._newest = step.time, frame.arrived
+        self._arrived = frame.arrived
         objects = tuple(one for one in step.objects if one.frame == step.frame)
         for event in (*step.finished, *step.motion.ended):
             self._end(event)
@@ -292,7 +292,7 @@ class NotificationSink(Sink):
         if lasting.picture is None or self._names is None:
             return
         (frame, seconds, image), lasting.picture = lasting.picture, None
-        path = self._names.next(self._date(seconds))
+        path = self._names.next(self._feed.date_at(seconds) or self._arrived)
         try:
             write_image(path, image)
         except SinkError as error:
@@ -304,7 +304,7 @@ class NotificationSink(Sink):
     def _notify(self, kind: NotificationType, lasting: _Lasting, frame: int, seconds: float | None) -> None:
         event = lasting.event
         duration = None if seconds is None or event.start_time is None else seconds - event.start_time
-        place = (self._source, self._date(seconds), seconds, frame)
+        place = (self._source, self._feed.date_at(seconds) or self._arrived, seconds, frame)
         clip = None if event.clip is None else Path(event.clip)
         seen = (tuple(lasting.regions), lasting.snapshot, clip, lasting.objects)
         self._send(Notification(kind, str(event.kind), lasting.number, *place, duration, *seen))
@@ -312,10 +312,3 @@ class NotificationSink(Sink):
     def _send(self, notification: Notification) -> None:
         for delivery in self._deliveries:
             delivery.put(notification)
-
-    def _date(self, seconds: float | None) -> datetime | None:
-        """Return date and time of a frame of a live source by its seconds."""
-        newest, date = self._newest
-        if seconds is None or newest is None or date is None:
-            return date
-        return date - timedelta(seconds=newest - seconds)
