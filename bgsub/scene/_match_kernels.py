@@ -14,7 +14,7 @@ _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
 _BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
-_CHANCE = np.float32(0.125)  # weight in the share of a match that may be chance
+_CHANCE = np.float32(0.25)  # weight in the share of a match that may be chance
 _DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
 _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
@@ -49,7 +49,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
     """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
 
     A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation. If the
-    four pixels beside it do not match at the same shift, too, this may be chance: it hardly raises the share of
+    four pixels beside it do not match at the same shift, too, this may be chance: it counts less in the share of
     matching candidates, and without colours it is no match.
     O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
     """
