@@ -202,7 +202,8 @@ def _some(frame: Any) -> np.ndarray:
     array = as_array(frame)
     if frame is not None and array.dtype.kind in "OSU":
         came = f"an array of type {array.dtype}" if isinstance(frame, np.ndarray) else type(frame).__name__
-        raise ParameterError(f"a frame must be an array of numbers or a cv2.UMat, got {came}")
+        hint = ": give its image" if hasattr(frame, "image") else ""
+        raise ParameterError(f"a frame must be an array of numbers or a cv2.UMat, got {came}{hint}")
     if frame is None or array.size == 0:
         came = "None" if frame is None else f"an empty array of shape {array.shape}"
         raise ParameterError(

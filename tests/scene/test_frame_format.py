@@ -1,6 +1,7 @@
 """Frame formats: from images to unit vectors and back; one scene in all types has similar masks."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -54,7 +55,11 @@ def test_other_types_and_views_round_trip():
         (np.zeros((0, 5), np.uint8), r"must hold pixels, got an empty array of shape \(0, 5\): the video has ended"),
         (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
         (None, r"must hold pixels, got None: the video has ended"),
-        ("frame.png", "must be an array of numbers or a cv2.UMat, got str"),
+        ("frame.png", "must be an array of numbers or a cv2.UMat, got str$"),
+        (
+            SimpleNamespace(image=np.zeros((2, 2), np.uint8)),
+            "must be an array of numbers or a cv2.UMat, got SimpleNamespace: give its image",
+        ),
         (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
         (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
         (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),
