@@ -43,6 +43,9 @@ _STRAY = 0.004  # share of coloured sites in a grey picture
 _DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites of equal backgrounds
 _LIKELY = 3  # bases of the second fit
+_STEP = 2  # pixels, along both sides, over which pictures change by their detail
+_PLAIN = 0.3  # change by detail, as share of the residual of an explained site, below which a base has none
+_DETAIL = 0.12  # least correlation of these changes in a frame and its base
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
 _SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
 _MAX_BACKOFF = 16  # frames between failed fits
@@ -183,6 +186,8 @@ class Illumination:
         h, w, _ = shape
         sites = np.random.default_rng(0).choice(h * w, min(_LAST, h * w), replace=False)
         self._index = np.sort(sites)
+        rows, columns = np.divmod(self._index, w)
+        self._beside = np.minimum(rows + _STEP, h - 1) * w + np.minimum(columns + _STEP, w - 1)
         self._few = np.ascontiguousarray(self._index[:: max(len(self._index) // _CONTRAST_SITES, 1)])
         self._quick = _LightFit(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
         self._close = _LightFit(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
@@ -209,7 +214,7 @@ class Illumination:
         """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones.
 
         None if it leaves more than the share `leaves` of the sites that the first background does not explain, or, if
-        `of_all`, of all sites.
+        `of_all`, of all sites; or if the frame shows nothing of its detail, as leaves close to the lens.
         """
         lights = [self._same(base) for base in (*backgrounds, *self._memory)]
         stages = (self._quick, len(lights), _QUICK_DOUBT), (self._close, _LIKELY, _CLOSE_DOUBT), (self._last, 1, 1.0)
@@ -218,7 +223,16 @@ class Illumination:
             before = 0.0 if of_all else look.explained(x, backgrounds[0])
             if 1 - lights[0].explained > doubt * leaves * (1 - before):
                 return None
-        return lights[0]
+        return lights[0] if self._has_detail(x, lights[0]) else None
+
+    def _has_detail(self, x: np.ndarray, light: Light) -> bool:
+        """Return whether a frame varies from pixel to pixel as the base of its light does, if that varies."""
+        channels = self._shape[2]
+        own, base = (_at(one, self._index, channels) - _at(one, self._beside, channels) for one in (x, light.base))
+        size = float(np.vdot(base, base))
+        if size < len(base) * (_PLAIN * self._last.threshold / light.scale) ** 2:
+            return True
+        return float(np.vdot(own, base)) > _DETAIL * math.sqrt(size * float(np.vdot(own, own)))
 
     def _same(self, base: np.ndarray) -> Light:
         """Return the light that changes nothing."""
