@@ -49,7 +49,6 @@ _THIN = 3  # lines of the thinnest band
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
 _QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
 _ALIKE = 1.5  # largest ratio of the two estimates
-_RESTLESS = 0.25  # usual share of candidates, as of leaves over most of the frame, above which no background is known
 
 
 class SceneModel:
@@ -105,13 +104,11 @@ class SceneModel:
         if self.tracked is not None:
             self.tracked.set_forgetting(parameters.forgetting)
 
-    def rewind(self) -> bool:
-        """Prepare for the first frame of the same stream; return whether the background is known well enough."""
-        usual = self._light_trigger.usual
+    def rewind(self) -> None:
+        """Prepare for the first frame of the same stream."""
         self.objects.rewind()
         self.segmenter.sample_memory.rewind()
-        self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(usual)
-        return bool(usual <= _RESTLESS)
+        self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(self._light_trigger.usual)
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return mask, residual and background of a checked frame by the current model."""

@@ -45,11 +45,11 @@ class SceneManager:
             if model is not None:
                 model.tune(parameters)
 
-    def rewind(self) -> bool:
-        """Prepare for the first frame of the same stream; return whether the background is known well enough."""
+    def rewind(self) -> None:
+        """Prepare for the first frame of the same stream."""
         if self._parked is not None:
             self._parked.rewind()
-        return self.model.rewind()
+        self.model.rewind()
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Separate a checked frame by the model of its scene, which becomes `model`."""
