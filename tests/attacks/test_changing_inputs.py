@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +105,11 @@ def test_a_file_that_changes_between_two_passes(videos, monkeypatch, capsys, tri
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_first_pass_leaves_no_output(videos, monkeypatch, capsys, number, code):
-    rehearse = changing(lambda: os.kill(os.getpid(), number), "within")
-    monkeypatch.setattr(pipeline, "rehearse", rehearse)
+    def act():
+        os.kill(os.getpid(), number)
+        time.sleep(0.5)  # the main thread takes the signal
+
+    monkeypatch.setattr(pipeline, "rehearse", changing(act, "within"))
     assert invoke(["run", videos[0], "-o", "out", *COMMAND, "--save-model", "model.npz"]) == code
     assert "stopped after 0 frames" in capsys.readouterr().err
     assert not content(Path("out"))
