@@ -9,15 +9,19 @@ from bgsub.scene._frame_kernels import CHUNK, is_filled, sum_windows
 from bgsub.scene._segment_kernels import add_flags
 from bgsub.tracking._kernels import any_set
 
-_ZERO = np.float32(0)
+_ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 _TINY = np.float32(1e-4)
-_DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factors of shadows
+_BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
 _ERROR = np.float32(0.02)  # joint distance from the background times the factor, if bright
 _TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # the same of 3x3 brightnesses, RMS
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
 _SIDE = 11  # pixels, side of the square that decides
-_ALIKE_WEIGHT, _WEIGHT = np.int8(3), np.int8(1)  # of pixels whose uneven background is seen in grey, and of others
-_MARGIN = np.float32(0.2)  # sum of weights beyond the middle, per pixel of foreground, that changes a pixel
+_ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of pixels whose uneven background is seen in grey, and of others
+_MARGIN = np.float32(0.8)  # sum of weights beyond the middle, per pixel of foreground, that changes a pixel
+FACTORS = 13  # steps of 0.1: factors from 0 to 1.2
+_EVEN_HERE, _SURE, _OBJECT = 0.15, 0.4, 0.1  # shadow among pixels of a factor: weight 0, largest and smallest weight
+_EDGE = np.float32(0.006)  # variance of a background, as share of full scale squared, beyond which it counts less
+_LITTLE = 3e-6  # what is expected if shadow, from which on what was learned counts more than what is usual
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
 _BLACK = np.float32(0.01)  # share of full scale added to a background that may be black
 _EVERY = 4  # rows per row of the outline
@@ -36,10 +40,39 @@ STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  
 
 
 @kernel
-def find_shadows(x, l, limits, tint, mask, filled, dark, weight, shaded, columns, sums):  # type: ignore[no-untyped-def]
-    """Find the shadows in the foreground, `dark`, see `classify` and `decide`."""
-    if classify(x, l, limits, tint, mask, filled, dark, weight, shaded) > 0:
+def find_shadows(  # type: ignore[no-untyped-def]
+    x, l, limits, tint, learns, factors, new, weights, mask, filled, dark, weight, shaded, columns, sums
+):
+    """Find the shadows in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
+
+    `factors` (2, 13), changed if `learns`: how much alike frame and background vary where the frame is a factor times
+    the background, and how much they would if all of that was shadow, in frames; `new` (3, 13), of this frame and with
+    the number of pixels, and `weights` (13,) int8 are overwritten.
+    """
+    weigh_factors(factors, limits.is_coloured, weights)
+    new[:] = 0.0
+    if classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded) > 0:
         decide(mask, weight, dark, shaded, _ZERO if limits.is_coloured else _MARGIN, columns, sums)
+    count = new[2].sum()
+    if learns and count > 0:
+        share = min(count / mask.size, _MOST_VOTES)
+        for k in range(FACTORS):
+            for i in range(2):
+                factors[i, k] += share * (new[i, k] / count - factors[i, k] / _VOTES)
+
+
+@part
+def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def]
+    """Write the weights, (13,) int8, of pixels that are a factor times their background, without texture of their own.
+
+    An object does not vary as its background, so that the part of the expected likeness that is there is the share of
+    shadow. Until it is known, only colours tell that these are shadows, and not of very dark ones.
+    """
+    for k in range(FACTORS):
+        usual = 0.0 if k < 10 * _DARKEST else _SURE if is_coloured else _EVEN_HERE
+        share = (factors[0, k] + usual * _LITTLE) / (factors[1, k] + _LITTLE) - _EVEN_HERE
+        certain = share / (_SURE - _EVEN_HERE if share > 0 else _EVEN_HERE - _OBJECT)
+        weights[k] = np.int8(np.rint(_WEIGHT * min(max(certain, -1.0), 1.0)))
 
 
 @kernel
@@ -208,12 +241,13 @@ def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyp
 
 
 @part
-def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: ignore[no-untyped-def]
-    """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
+def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded):  # type: ignore[no-untyped-def]
+    """Weigh what says that the foreground is shaded background; return the number of pixels that may be.  O(c q).
 
-    `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. Without colours, an
-    uneven background that is seen again says most, an even one nothing; restless pixels never do. `shaded`, of `dark`
-    and `weight`, is replaced.
+    `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. A factor says what
+    `weights` (13,) int8 give, which are nothing below `_DARKEST` unless positive; without colours, an uneven background
+    that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and `weight`, is replaced. `new`
+    (3, 13): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -222,10 +256,10 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
     flat, flat_dark, flat_weight = mask.reshape(-1), dark.reshape(-1), weight.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
     limit = texture * texture * 9 * channels * channels / (scale * scale)
-    uneven, even = 9 * (channels * _UNEVEN / scale) ** 2, _WEIGHT if limits.is_coloured else np.int8(0)
+    uneven, unit = 9 * (channels * _UNEVEN / scale) ** 2, scale * scale / np.float32(9 * channels * channels)
     weak = lightest, error * error, error * error / (_WEAK * _WEAK)
     ranges = limits.black, tiny, square, *weak, tint
-    count, sigma = 0, limits.sigma.reshape(-1)
+    levels, count = (tiny, limit, uneven, unit), 0
     for q in range(filled.size):
         a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
         if shaded[q] != 0:
@@ -242,22 +276,52 @@ def classify(x, l, limits, tint, mask, filled, dark, weight, shaded):  # type: i
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
-            if limits.factor * sigma[p] > limits.restless:
-                flat_weight[p] = 0
-                continue
-            if not (0 < p // w < h - 1 and 0 < p % w < w - 1):
-                flat_weight[p] = even
-                continue
-            pixel, row = np.uint64(p), np.uint64(w)  # unsigned indices need no test for negative ones
-            sums = sums_around(colours, others, flat, pixel, row, np.uint64(channels), limits.black)
-            inside, _, _, xl, ll, xx = sums
-            if not inside:
-                continue
-            if not limits.is_coloured and is_alike(sums, uneven):
-                flat_weight[p] = _ALIKE_WEIGHT
-            else:
-                flat_weight[p] = -_WEIGHT if (xx - limit) * (ll + tiny) > xl * xl else even
+            is_dark, flat_weight[p] = weigh(colours, others, flat, p, (h, w), limits, levels, weights, new)
+            flat_dark[p] = is_dark
     return count
+
+
+@part
+def weigh(x, l, mask, p, size, limits, levels, weights, new):  # type: ignore[no-untyped-def]
+    """Return whether the pixel p may be shadow, and its weight; see `classify`."""
+    tiny, limit, uneven, unit = levels
+    channels, row, column = len(limits.lanes), p // size[1], p % size[1]
+    pixel, w = np.uint64(p), np.uint64(size[1])  # unsigned indices need no test for negative ones
+    sx, sl = brightness(x, pixel, channels, limits.black), brightness(l, pixel, channels, limits.black)
+    even = weights[factor_of(sx, sl)]
+    may_be = (sx >= _DARKEST * sl) | (even >= 0)
+    if limits.factor * limits.sigma[row, column] > limits.restless:
+        return may_be, np.int8(0) if may_be else -_WEIGHT
+    if not (0 < row < size[0] - 1 and 0 < column < size[1] - 1):
+        return may_be, even
+    sums = sums_around(x, l, mask, pixel, w, np.uint64(channels), limits.black)
+    inside, _, _, xl, ll, xx = sums
+    if inside:
+        even = weights[see_factor(sums, unit, new)]
+    if not (inside and may_be):
+        return may_be, _WEIGHT if may_be else -_WEIGHT
+    if not limits.is_coloured and is_alike(sums, uneven):
+        return True, _ALIKE_WEIGHT
+    return True, -_WEIGHT if (xx - limit) * (ll + tiny) > xl * xl else even
+
+
+@part
+def factor_of(sx, sl):  # type: ignore[no-untyped-def]
+    """Return which of the `FACTORS` steps a brightness sx is relative to that of the background."""
+    return min(np.int64(10 * sx / sl + _HALF), FACTORS - 1) if sx > 0 and sl > 0 else 0
+
+
+@part
+def see_factor(sums, unit, new):  # type: ignore[no-untyped-def]
+    """Add the likeness of 3x3 brightnesses to that of their factor, see `find_shadows`; return the factor's number."""
+    _, sx, sl, xl, ll, _ = sums
+    k = factor_of(sx, sl)
+    uneven = max(unit * (ll - sl * sl / 9), _ZERO)
+    part_of_edge = min(_ONE, _EDGE / max(uneven, _TINY * _TINY))
+    new[0, k] += part_of_edge * unit * (xl - sx * sl / 9)
+    new[1, k] += part_of_edge * uneven * sx / max(sl, _TINY)
+    new[2, k] += 1
+    return k
 
 
 @part
@@ -295,7 +359,7 @@ def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-
             pb += p * b
             bb += b * b
         error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
-        is_dark = (g > _DARKEST) & (g < _FAINTEST) & (error < square)
+        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < square)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         dark[i] = (flags[i] != 0) & (is_dark | is_weak)
         weight[i] = (_WEIGHT if dark[i] != 0 else -_WEIGHT) if flags[i] != 0 else np.int8(0)

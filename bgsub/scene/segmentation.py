@@ -27,7 +27,7 @@ from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _match_kernels, _segment_kernels, _shadow_kernels
 from bgsub.scene._frame_kernels import CHUNK, LearnParams
 from bgsub.scene._match_kernels import TILE, MatchLimits, Samples
-from bgsub.scene._shadow_kernels import STEPS
+from bgsub.scene._shadow_kernels import FACTORS, STEPS
 from bgsub.separation import BACKGROUND, SHADOW
 
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -208,6 +208,8 @@ class Segmenter:
         self._seen = np.empty_like(self.outline)
         self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
         self._tint = np.empty(channels, np.float32)  # of shadows
+        self._factors = np.zeros((2, FACTORS))  # of shadows, see `find_shadows`
+        self._factors_work = np.empty((3, FACTORS)), np.empty(FACTORS, np.int8)
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
@@ -230,6 +232,8 @@ class Segmenter:
     def set_scene(self, scene: SceneLook) -> None:
         """Adapt the limits to a scene."""
         # dark objects differ less from the background; without colours, weak shadows cannot be told from objects
+        if scene.is_coloured != self.scene.is_coloured:
+            self._factors[:] = 0.0
         self.scene, self.noise.exposure, (threshold, factor) = scene, scene.exposure, self._given
         restless = np.float32(scene.exposure * threshold)
         threshold *= scene.exposure * (_COLOURED if scene.is_coloured else 1)
@@ -244,17 +248,22 @@ class Segmenter:
     def state(self) -> State:
         """Return the learned noise, samples and shadows, copied."""
         shadows: State = {"outline": self.outline.copy(), "votes": self._votes[0].copy()}
+        shadows["factors"] = self._factors.copy()
         return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
-        outline = array_of(part_of(state, "shadows"), "outline", self.outline.shape, "float64")
-        votes = array_of(part_of(state, "shadows"), "votes", self._votes[0].shape, "float64", 0, LARGEST)
+        shadows = part_of(state, "shadows")
+        outline = array_of(shadows, "outline", self.outline.shape, "float64")
+        votes = array_of(shadows, "votes", self._votes[0].shape, "float64", 0, LARGEST)
+        factors = array_of(shadows, "factors", self._factors.shape, "float64")
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
             raise ParameterError(f"outline must be pairs of lit and total outline, got {outline.tolist()}")
-        self.outline, self._votes[0] = outline, votes
+        if factors[1].min() < 0:
+            raise ParameterError(f"factors must have no negative number in the second row, got {factors[1].tolist()}")
+        self.outline, self._votes[0], self._factors = outline, votes, factors
 
     def segment(
         self, candidates: np.ndarray, filled: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
@@ -295,7 +304,8 @@ class Segmenter:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
         learned = self.outline, self._seen, *self._votes, self._tint
         side = self._learn_shadows.call(x, background, limits, *mask, learns, *learned)
-        self._shadow_kernel.call(x, background, limits, self._tint, *mask, *self._shadow_work)
+        factors = self._tint, learns, self._factors, *self._factors_work
+        self._shadow_kernel.call(x, background, limits, *factors, *mask, *self._shadow_work)
         if side >= 0:
             self._walk_in(side, x, background, limits, mask)
 

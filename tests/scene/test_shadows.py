@@ -46,23 +46,48 @@ def sums_of(x, l, i, j):
     return rest, q.std(), np.corrcoef(p, q)[0, 1] if p.std() > 0 and q.std() > 0 else 0.0
 
 
-def assert_weights(weight, x, l, mask, dark, restless, texture, coloured):
+def steps_of(x, l, slack=0.0):
+    """Steps of 0.1 of the brightness relative to that of the background, plus `slack`."""
+    ratio = 10 * x.sum(axis=-1) / l.sum(axis=-1) + 10 * slack
+    return np.clip(np.floor(ratio + 0.5), 0, kernels.FACTORS - 1).astype(int)
+
+
+def deep_objects(x, l, weights, slack):
+    """Where a factor below 0.35 speaks against shadow; fewer with a positive `slack`, more with a negative one."""
+    against = [weights[steps_of(x, l, d)] < 0 for d in (-abs(slack), abs(slack))]
+    return (x.sum(axis=2) < (0.35 - slack) * l.sum(axis=2)) & (np.all if slack > 0 else np.any)(against, axis=0)
+
+
+def is_inner(mask):
+    """Which pixels have eight neighbours, all of them foreground."""
+    inner = np.zeros(mask.shape, bool)
+    for i, j in np.argwhere(mask[1:-1, 1:-1]) + 1:
+        inner[i, j] = (mask[i - 1 : i + 2, j - 1 : j + 2] != 0).all()
+    return inner
+
+
+def assert_weights(weight, x, l, mask, dark, restless, texture, coloured, weights):
     """Compare weights with a twin, except where rounding decides."""
-    h, w, _ = x.shape
-    for i, j in np.ndindex(h, w):
-        expected, inner = 0 if mask[i, j] == 0 else 1 if dark[i, j] else -1, 0 < i < h - 1 and 0 < j < w - 1
+    inner, least, most = is_inner(mask), *(steps_of(x, l, slack) for slack in (-SLACK, SLACK))
+    on_border = np.pad(np.zeros([max(n - 2, 0) for n in mask.shape], bool), 1, constant_values=True)
+    for i, j in np.ndindex(mask.shape):
+        expected = 0 if mask[i, j] == 0 else 4 if dark[i, j] else -4
         if dark[i, j] and restless[i, j]:
             expected = 0
-        elif dark[i, j] and inner and (mask[i - 1 : i + 2, j - 1 : j + 2] != 0).all():
+        elif dark[i, j] and inner[i, j]:
             rest, uneven, correlation = sums_of(x, l, i, j)
-            if min(abs(rest / texture - 1), abs(uneven / 0.015 - 1), abs(correlation - 0.9)) < SLACK:
+            box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
+            steps = [int(steps_of(x[box].sum(axis=(0, 1)), l[box].sum(axis=(0, 1)), s)) for s in (-SLACK, SLACK)]
+            limits = abs(rest / texture - 1), abs(uneven / 0.015 - 1), abs(correlation - 0.9)
+            if min(limits) < SLACK or steps[0] != steps[1]:
                 continue
-            is_alike = uneven > 0.015 and correlation > 0.9
-            in_grey = kernels._ALIKE_WEIGHT if is_alike else -1 if rest > texture else 0
-            expected = (-1 if rest > texture else 1) if coloured else in_grey
-        elif dark[i, j] and not inner:
-            expected = int(coloured)
-        assert weight[i, j] == expected
+            is_alike = uneven > 0.015 and correlation > 0.9 and not coloured
+            expected = kernels._ALIKE_WEIGHT if is_alike else -4 if rest > texture else weights[steps[0]]
+        elif dark[i, j] and on_border[i, j]:
+            if least[i, j] != most[i, j]:
+                continue
+            expected = weights[least[i, j]]
+        assert weight[i, j] == expected or (expected == -4 and on_border[i, j] and weight[i, j] < 0)
 
 
 def assert_between(found, twin):
@@ -79,7 +104,8 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     black = [0, 0.125][seed // 2 % 2]
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     noise = rng.normal(0, rng.choice([0.01, 0.03]), l.shape)
-    x = (l * rng.choice([0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1) if seed % 5 else ()) + noise).astype(F)
+    x = (l * rng.choice([0.05, 0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1) if seed % 5 else ()) + noise).astype(F)
+    weights, new = rng.integers(-4, 5, kernels.FACTORS).astype(np.int8), np.zeros((3, kernels.FACTORS))
 
     sigma = rng.choice([0.01, 0.03], (h, w), p=[0.8, 0.2]).astype(F)
 
@@ -90,41 +116,82 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
     dark, weight, shaded = np.ones_like(mask), np.ones((h, w), np.int8), np.ones(-(-h * w // 64), np.uint8)
     filled, tint = reference.filled(mask), rng.choice([0, 0.3]) * rng.uniform(-1, 1, channels).astype(F)
-    assert kernels.classify(x, l, limits(1), tint, mask, filled, dark, weight, shaded) == dark.sum()
+    count = kernels.classify(x, l, limits(1), tint, weights, new, mask, filled, dark, weight, shaded)
     np.testing.assert_array_equal(shaded, filled)
-    darkest, faintest, colour = float(kernels._DARKEST), float(kernels._FAINTEST), exposure * float(kernels._ERROR)
+    darkest, faintest = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST)
+    colour = exposure * float(kernels._ERROR)
     texture = exposure * (kernels._TEXTURE if coloured else kernels._GREY_TEXTURE)
     weak = 1 + kernels._WEAK if coloured else faintest, threshold
     wide = x.astype(float) - black, l.astype(float) - black
 
-    def is_dark(slack):
+    def may_be_dark(slack):
         return darkened(*wide, mask, tint, darkest, faintest, colour, *weak, slack)
 
+    def is_dark(slack):
+        return may_be_dark(slack) & ~deep_objects(*wide, weights, slack)
+
+    assert may_be_dark(-SLACK).sum() <= count <= may_be_dark(SLACK).sum()
     assert_between(dark, is_dark)
-    assert_weights(weight, *wide, mask, dark, sigma > 0.02, texture, coloured)
+    assert_weights(weight, *wide, mask, dark, sigma > 0.02, texture, coloured, weights)
+    counted = [(sigma < 0.02) & is_inner(mask) & may_be_dark(slack) for slack in (-SLACK, SLACK)]
+    assert counted[0].sum() <= new[2].sum() <= counted[1].sum()
     half = F(0.5)  # the same frame in another unit
     again = np.zeros_like(mask)
-    kernels.classify(x / half, l / half, limits(half), tint, mask, filled, again, weight, shaded)
+    kernels.classify(x / half, l / half, limits(half), tint, weights, new, mask, filled, again, weight, shaded)
     assert_between(again, is_dark)
 
 
-@given(h=st.integers(1, 30), w=st.integers(1, 30), middle=st.sampled_from([0, 0.2]), seed=st.integers(0, 99))
+@given(h=st.integers(1, 30), w=st.integers(1, 30), middle=st.sampled_from([0, 0.8]), seed=st.integers(0, 99))
 @example(h=30, w=150, middle=0.0, seed=0)  # several chunks
 @settings(max_examples=40)
 def test_decide_equals_its_twin(h, w, middle, seed):
     rng, side = np.random.default_rng(seed), kernels._SIDE
     mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
     dark = ((mask != 0) & (rng.random((h, w)) < 0.55)).astype(np.uint8)
-    weight = np.where(mask != 0, rng.choice(np.array([-1, 0, 1, 4]), (h, w), p=[0.6, 0.1, 0.2, 0.1]), 0).astype(np.int8)
+    weight = np.where(mask != 0, rng.choice(np.array([-4, 0, 3, 12]), (h, w), p=[0.6, 0.1, 0.2, 0.1]), 0).astype(
+        np.int8
+    )
     padded = [np.pad(image, side // 2) for image in (weight.astype(int), mask != 0)]
     expected, sure = np.zeros_like(dark), np.ones((h, w), bool)
     for i, j in np.argwhere(mask):
         total, foreground = (image[i : i + side, j : j + side].sum() for image in padded)
-        limit = (middle + (-0.2 if dark[i, j] else 0.2)) * foreground
+        limit = (middle + (-0.8 if dark[i, j] else 0.8)) * foreground
         expected[i, j], sure[i, j] = total > limit, abs(total - limit) > 1e-3
     work = np.full((2, kernels.CHUNK + side - 1), 9, np.int16), np.empty((2, kernels.CHUNK), np.int16)
     kernels.decide(mask, weight, dark, reference.filled(mask), F(middle), *work)
     np.testing.assert_array_equal(dark[sure], expected[sure])
+
+
+@given(seed=st.integers(0, 999))
+@settings(max_examples=40)
+def test_see_factor_equals_its_twin(seed):
+    rng, new = np.random.default_rng(seed), np.zeros((3, kernels.FACTORS))
+    scale, channels = 1 / 255, int(rng.integers(1, 4))
+    l = rng.uniform(20, 220) + rng.choice([1, 30]) * rng.uniform(-0.5, 0.5, 9)
+    x = l * rng.uniform(0, 1.5) + rng.normal(0, 5, 9)
+    sums = True, *(F(channels**power * total) for power, total in ((1, x.sum()), (1, l.sum())))
+    sums += tuple(F(channels**2 * total) for total in (x @ l, l @ l, x @ x))
+    k = kernels.see_factor(sums, F(scale**2 / (9 * channels**2)), new)
+    if abs(10 * x.sum() / l.sum() % 1 - 0.5) > SLACK:
+        assert k == steps_of(x, l)
+    variance, together = l.var() * scale**2, np.mean((x - x.mean()) * (l - l.mean())) * scale**2
+    less = min(1, 0.006 / variance)
+    np.testing.assert_allclose(
+        new[:, k], [less * together, less * variance * x.sum() / l.sum(), 1], rtol=0.02, atol=2e-6
+    )
+    assert np.delete(new, k, axis=1).sum() == 0
+
+
+@pytest.mark.parametrize("is_coloured", [False, True])
+def test_weights_of_factors_follow_the_share_of_shadow(is_coloured):
+    factors, weights = np.zeros((2, kernels.FACTORS)), np.empty(kernels.FACTORS, np.int8)
+    kernels.weigh_factors(factors, is_coloured, weights)
+    assert weights.tolist() == [-4] * 4 + [4 if is_coloured else 0] * 9
+    factors[1] = 1.0
+    for share, weight in ((-0.5, -4), (0.1, -4), (0.125, -2), (0.15, 0), (0.275, 2), (0.4, 4), (1.0, 4)):
+        factors[0] = share
+        kernels.weigh_factors(factors, is_coloured, weights)
+        assert weights.tolist() == [weight] * 13
 
 
 def tinted_shadow(rng, tint, side):
@@ -181,6 +248,46 @@ def test_no_tint_is_learned_from_large_foreground_or_objects_of_one_colour(pictu
     shares = shares_of_shadow(segmenter, picture, side, (0.6, -0.1, -0.5))
     assert np.abs(segmenter._tint).max() < 0.05
     assert shares[-1] < 0.7
+
+
+def share_of_even_shadow(segmenter, factor, channels, is_shadow=True, learns=True):
+    """Return how much of a shadow on an even wall is found; the floor below is uneven, with a shadow or an object."""
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(60):
+        l = rng.uniform(0.4, 0.8, (60, 80, 1)) * ((1, 0.9, 0.8) if channels == 3 else (1,))
+        l[:40] = 0.6 * l[0, 0] / l[0, 0].max()
+        mask = np.zeros((60, 80), np.uint8)
+        mask[5:58, 20:60] = 255
+        shadow = factor * l
+        shadow[40:] = shadow[40:] if is_shadow else factor * 0.6 * l[0, 0] / l[0, 0].max()
+        x = np.where(mask[:, :, np.newaxis], shadow, l) + rng.normal(0, 0.004, l.shape)
+        segmenter._find_shadows(x.astype(F), l.astype(F), segmenter._match, (mask, reference.filled(mask)), learns)
+        shares.append(np.mean(segmenter._dark[12:34, 32:48] != 0))
+    return shares
+
+
+@pytest.mark.parametrize(("channels", "factor"), [(3, 0.25), pytest.param(1, 0.6, marks=pytest.mark.slow)])
+def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, factor):
+    def new():
+        segmenter = Segmenter((60, 80), channels=channels)
+        segmenter.set_scene(SceneLook(1.0, channels == 3))
+        return segmenter
+
+    segmenter = new()
+    shares = share_of_even_shadow(segmenter, factor, channels)
+    assert shares[0] == 0
+    assert min(shares[20:]) == 1
+    again = new()
+    again.set_state(segmenter.state())
+    assert share_of_even_shadow(again, factor, channels, learns=False)[0] == 1
+    assert max(share_of_even_shadow(new(), factor, channels, is_shadow=False)) == 0
+    assert max(share_of_even_shadow(new(), factor, channels, learns=False)) == 0
+    state = segmenter.state()
+    with pytest.raises(ParameterError, match="factors"):
+        again.set_state({**state, "shadows": {**state["shadows"], "factors": np.full((2, 13), -1.0)}})
+    segmenter.set_scene(SceneLook(1.0, channels != 3))  # what was seen in colour says nothing in grey
+    segmenter.set_scene(SceneLook(1.0, channels == 3))
+    assert share_of_even_shadow(segmenter, factor, channels, learns=False)[0] == 0
 
 
 def learn(segmenter, x, l, mask, black=0.0):
