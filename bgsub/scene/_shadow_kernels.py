@@ -296,10 +296,11 @@ def weigh(x, l, mask, p, size, limits, levels, weights, new):  # type: ignore[no
         return may_be, even
     sums = sums_around(x, l, mask, pixel, w, np.uint64(channels), limits.black)
     inside, _, _, xl, ll, xx = sums
-    if inside:
-        even = weights[see_factor(sums, unit, new)]
-    if not (inside and may_be):
-        return may_be, _WEIGHT if may_be else -_WEIGHT
+    if not inside:  # an object mostly has an edge there
+        return may_be, _WEIGHT if even >= 0 else even
+    even = weights[see_factor(sums, unit, new)]
+    if not may_be:
+        return False, -_WEIGHT
     if not limits.is_coloured and is_alike(sums, uneven):
         return True, _ALIKE_WEIGHT
     return True, -_WEIGHT if (xx - limit) * (ll + tiny) > xl * xl else even

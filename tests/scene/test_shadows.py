@@ -83,11 +83,12 @@ def assert_weights(weight, x, l, mask, dark, restless, texture, coloured, weight
                 continue
             is_alike = uneven > 0.015 and correlation > 0.9 and not coloured
             expected = kernels._ALIKE_WEIGHT if is_alike else -4 if rest > texture else weights[steps[0]]
-        elif dark[i, j] and on_border[i, j]:
+        elif dark[i, j]:
             if least[i, j] != most[i, j]:
                 continue
-            expected = weights[least[i, j]]
-        assert weight[i, j] == expected or (expected == -4 and on_border[i, j] and weight[i, j] < 0)
+            even = weights[least[i, j]]
+            expected = even if on_border[i, j] or even < 0 else 4
+        assert weight[i, j] == expected or (expected == -4 and not inner[i, j] and weight[i, j] < 0)
 
 
 def assert_between(found, twin):
