@@ -18,7 +18,7 @@ _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the
 _SIDE = 11  # pixels, side of the square that decides
 _ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of pixels whose uneven background is seen in grey, and of others
 _MARGIN = np.float32(0.8)  # sum of weights beyond the middle, per pixel of foreground, that changes a pixel
-FACTORS = 13  # steps of 0.1: factors from 0 to 1.2
+FACTORS = 10  # steps of 0.1; those from 0.85 on, the last step, are not learned, as changes of light have them
 _EVEN_HERE, _SURE, _OBJECT = 0.15, 0.4, 0.1  # shadow among pixels of a factor: weight 0, largest and smallest weight
 _EDGE = np.float32(0.006)  # variance of a background, as share of full scale squared, beyond which it counts less
 _LITTLE = 3e-6  # what is expected if shadow, from which on what was learned counts more than what is usual
@@ -45,9 +45,9 @@ def find_shadows(  # type: ignore[no-untyped-def]
 ):
     """Find the shadows in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
 
-    `factors` (2, 13), changed if `learns`: how much alike frame and background vary where the frame is a factor times
-    the background, and how much they would if all of that was shadow, in frames; `new` (3, 13), of this frame and with
-    the number of pixels, and `weights` (13,) int8 are overwritten.
+    `factors` (2, 10), changed if `learns`: how much alike frame and background vary where the frame is a factor times
+    the background, and how much they would if all of that was shadow, in frames; `new` (3, 10), of this frame and with
+    the number of pixels, and `weights` (10,) int8 are overwritten.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
@@ -63,12 +63,13 @@ def find_shadows(  # type: ignore[no-untyped-def]
 
 @part
 def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def]
-    """Write the weights, (13,) int8, of pixels that are a factor times their background, without texture of their own.
+    """Write the weights, (10,) int8, of pixels that are a factor times their background, without texture of their own.
 
     An object does not vary as its background, so that the part of the expected likeness that is there is the share of
     shadow. Until it is known, only colours tell that these are shadows, and not of very dark ones.
     """
-    for k in range(FACTORS):
+    weights[-1] = _WEIGHT if is_coloured else 0
+    for k in range(FACTORS - 1):
         usual = 0.0 if k < 10 * _DARKEST else _SURE if is_coloured else _EVEN_HERE
         share = (factors[0, k] + usual * _LITTLE) / (factors[1, k] + _LITTLE) - _EVEN_HERE
         certain = share / (_SURE - _EVEN_HERE if share > 0 else _EVEN_HERE - _OBJECT)
@@ -245,9 +246,9 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     """Weigh what says that the foreground is shaded background; return the number of pixels that may be.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. A factor says what
-    `weights` (13,) int8 give, which are nothing below `_DARKEST` unless positive; without colours, an uneven background
+    `weights` (10,) int8 give, which are nothing below `_DARKEST` unless positive; without colours, an uneven background
     that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and `weight`, is replaced. `new`
-    (3, 13): see `find_shadows`.
+    (3, 10): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)

@@ -187,12 +187,13 @@ def test_see_factor_equals_its_twin(seed):
 def test_weights_of_factors_follow_the_share_of_shadow(is_coloured):
     factors, weights = np.zeros((2, kernels.FACTORS)), np.empty(kernels.FACTORS, np.int8)
     kernels.weigh_factors(factors, is_coloured, weights)
-    assert weights.tolist() == [-4] * 4 + [4 if is_coloured else 0] * 9
+    last = 4 if is_coloured else 0
+    assert weights.tolist() == [-4] * 4 + [last] * 6
     factors[1] = 1.0
     for share, weight in ((-0.5, -4), (0.1, -4), (0.125, -2), (0.15, 0), (0.275, 2), (0.4, 4), (1.0, 4)):
         factors[0] = share
         kernels.weigh_factors(factors, is_coloured, weights)
-        assert weights.tolist() == [weight] * 13
+        assert weights.tolist() == [weight] * 9 + [last]
 
 
 def tinted_shadow(rng, tint, side):
@@ -285,7 +286,7 @@ def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, f
     assert max(share_of_even_shadow(new(), factor, channels, learns=False)) == 0
     state = segmenter.state()
     with pytest.raises(ParameterError, match="factors"):
-        again.set_state({**state, "shadows": {**state["shadows"], "factors": np.full((2, 13), -1.0)}})
+        again.set_state({**state, "shadows": {**state["shadows"], "factors": np.full((2, 10), -1.0)}})
     segmenter.set_scene(SceneLook(1.0, channels != 3))  # what was seen in colour says nothing in grey
     segmenter.set_scene(SceneLook(1.0, channels == 3))
     assert share_of_even_shadow(segmenter, factor, channels, learns=False)[0] == 0
