@@ -139,24 +139,26 @@ def masks_of(colour):
 
 
 def run(convert, options, colour):
-    """Return the masks from frame 60 on of one scene for each seed."""
+    """Return the masks from frame 60 on of one scene for each seed, one array."""
     masks = []
     for seed in SEEDS:
         subtractor = BackgroundSubtractor(threads=1, **options)
-        masks += [subtractor.apply(convert(frame)) == FOREGROUND for frame in street(colour, seed)][60:]
-    return masks
+        masks += [subtractor.apply(convert(frame)).copy() for frame in street(colour, seed)][60:]
+    return np.array(masks)
 
 
 def differing(masks, others):
-    """Return the differing pixels as a share of the foreground of both."""
-    masks, others = np.array(masks), np.array(others)
+    """Return the differing pixels as a share of those that are set in either."""
     return np.count_nonzero(masks != others) / np.count_nonzero(masks | others)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "colour"), [*zip(KINDS, [True, False] * 3, strict=True)])
 def test_types_give_similar_masks(kind, colour):
-    assert differing(run(*KINDS[kind], colour), masks_of(colour)) < 0.01
+    masks, others = run(*KINDS[kind], colour), masks_of(colour)
+    assert differing(masks != 0, others != 0) < 0.01
+    # without colours, rounded backgrounds decide which parts of a grey car are like shadow
+    assert differing(masks == FOREGROUND, others == FOREGROUND) < (0.01 if colour else 0.03)
 
 
 def test_alpha_is_ignored():
