@@ -243,12 +243,12 @@ def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyp
 
 @part
 def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded):  # type: ignore[no-untyped-def]
-    """Weigh what says that the foreground is shaded background; return the number of pixels that may be.  O(c q).
+    """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. A factor says what
-    `weights` (10,) int8 give, which are nothing below `_DARKEST` unless positive; without colours, an uneven background
-    that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and `weight`, is replaced. `new`
-    (3, 10): see `find_shadows`.
+    `weights` (10,) int8 give, below `_DARKEST` none is shadow if they are negative; without colours, an uneven
+    background that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and `weight`, is replaced.
+    `new` (3, 10): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -273,12 +273,12 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
             found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_weight)
         else:
             found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
-        count += found
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
             is_dark, flat_weight[p] = weigh(colours, others, flat, p, (h, w), limits, levels, weights, new)
             flat_dark[p] = is_dark
+            count += is_dark
     return count
 
 
@@ -291,6 +291,7 @@ def weigh(x, l, mask, p, size, limits, levels, weights, new):  # type: ignore[no
     sx, sl = brightness(x, pixel, channels, limits.black), brightness(l, pixel, channels, limits.black)
     even = weights[factor_of(sx, sl)]
     may_be = (sx >= _DARKEST * sl) | (even >= 0)
+    even = even if may_be else -_WEIGHT
     if limits.factor * limits.sigma[row, column] > limits.restless:
         return may_be, np.int8(0) if may_be else -_WEIGHT
     if not (0 < row < size[0] - 1 and 0 < column < size[1] - 1):
