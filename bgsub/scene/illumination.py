@@ -386,8 +386,8 @@ def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
     """Return the brightness of the dark and of the bright among some pixels, (c, n) float32, in their unit."""
     values = sites.mean(axis=0)
     ranks = [round(share * (values.size - 1)) for share in (_DARK, _BRIGHT)]
-    low, high = np.partition(values, ranks)[ranks].tolist()
-    return low, high
+    ordered = np.partition(values, [2 * ranks[0], *ranks])
+    return float(ordered[: 2 * ranks[0] + 1].mean()), float(ordered[ranks[1]])
 
 
 def has_colour(sites: np.ndarray, full: float) -> bool:
