@@ -190,7 +190,7 @@ def test_weights_of_factors_follow_the_share_of_shadow(is_coloured):
     last = 4 if is_coloured else 0
     assert weights.tolist() == [-4] * 4 + [last] * 6
     factors[1] = 1.0
-    for share, weight in ((-0.5, -4), (0.1, -4), (0.15, -2), (0.2, 0), (0.3, 2), (0.4, 4), (1.0, 4)):
+    for share, weight in ((-0.5, -4), (0.1, -4), (0.15, -2), (0.2, 0), (0.35, 2), (0.5, 4), (1.0, 4)):
         factors[0] = share
         kernels.weigh_factors(factors, is_coloured, weights)
         assert weights.tolist() == [weight] * 9 + [last]
