@@ -136,7 +136,7 @@ def _shade(rays: np.ndarray, boxes: list[Box], lights: list[Light], sky: Texture
     rays = rays.reshape(-1, 3)
     depth, hit, axis = _cast(rays, boxes)
     points = rays * np.minimum(depth, 1e3)[:, np.newaxis]
-    colour = np.empty_like(points)
+    colour = np.zeros_like(points)  # of the sky, which is filled in below
     for index, box in enumerate(boxes):
         here = hit == index
         if here.any():
