@@ -46,8 +46,8 @@ def load_frames(source: str | None, duration: Timecode | int) -> list[np.ndarray
         return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=length)]
     with open_source(source, duration=duration) as opened:
         frames = [frame.image for frame in opened]
-    if not frames:
-        raise SourceError(f"{source} has no frames to time")
+    if len(frames) < 2:
+        raise SourceError(f"{source} must have at least 2 frames to be timed, got {len(frames)}")
     return frames
 
 

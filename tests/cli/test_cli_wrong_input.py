@@ -47,6 +47,7 @@ TAKEN = "'taken' is a file, not a folder"
         (["run", "--startframes", "3"], "No such option '--startframes'; did you mean '--start-frames'?"),
         (["run", "--config", "x"], "No such option '--config'; put it before the command: bgsub --config;"),
         (["run", "--helpall"], "No such option '--helpall'; did you mean '--help-all'?;"),
+        (["bench", "frames", "--duration", "1"], "must have at least 2 frames to be timed, got 1"),
         (["bench", "frames", "more"], "Got unexpected extra argument"),
         (["track", "frames", "-o", "out", "--start", "60"], "nothing between frame 60 and the end"),
     ],
