@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.numerics.threads import one_blas_thread
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination
-from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
+from bgsub.scene.start_colours import CleanedFrames, LateColours, StartBuffer, StartColours
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts, passes_cross_validation
 from bgsub.tracking.subspace import SubspaceUpdate
@@ -88,7 +88,7 @@ class TrackedBackground:
         values = parameters.tracker(frames.size)
         if values.mu is None:
             values = replace(values, mu=Surrogate.flattening_at(_FLATTENS_AT, values.surrogate, values.p).mu)
-        self.frames = frames
+        self.frames, self.parameters, self.late = frames, parameters, LateColours(frames, parameters)
         self.tracker, self._rank = SubspaceTracker(**values.as_dict()), int(values.rank)
         self._forgetting = parameters.forgetting
         self._index = self.tracker.subset_of(frames.size)
@@ -147,6 +147,7 @@ class TrackedBackground:
             unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)
             subspace.restore(unseen.view(np.uint8))
             self._passed = 0
+            self.late.drop_known()
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""
@@ -155,7 +156,7 @@ class TrackedBackground:
 
     def state(self) -> State:
         """Return what the next frame depends on, copied."""
-        return {**self.tracker.state(), "passed": np.array([float(self._passed)])}
+        return {**self.tracker.state(), "passed": np.array([float(self._passed)]), "late": self.late.state()}
 
     def set_state(self, state: State) -> None:
         """Restore the tracker; ParameterError if it does not fit."""
@@ -163,6 +164,7 @@ class TrackedBackground:
         self.tracker.set_state(state, self.frames.size)
         self._subspace = self.tracker.subspace_
         self._passed = int(numbers_of(state, "passed", 1)[0])
+        self.late = LateColours.from_state(self.frames, self.parameters, part_of(state, "late"))
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
 
@@ -171,6 +173,7 @@ class TrackedBackground:
         channels = np.arange(self.frames.channels)
         self._subspace.move((self.frames.channels * places[:, np.newaxis] + channels).reshape(-1))
         self._subspace.retarget(picture.reshape(-1) * self._scale)
+        self.late = LateColours(self.frames, self.parameters)
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
@@ -194,6 +197,7 @@ class StartFit:
     ) -> None:
         """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
+        self._late = LateColours.after(start.colours, tracked.frames, tracked.parameters)
         self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
         self._pending, self._lights = len(outdated), len(np.unique(start.buffer.lights[outdated]))
         if state:
@@ -239,6 +243,9 @@ class StartFit:
                 buffer.lights[i] = lights
             yield self.colours.size
         yield 2 * self.colours.size  # limit and colours
+        for frame in buffer.frames:
+            self._late.returned(frame)
+            yield self._late.colours[0].size
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK
         yield from self.tracked.fit(X)
@@ -249,3 +256,4 @@ class StartFit:
         late = (start.colours.background != self.colours).reshape(cube).any(axis=2)
         if late.any():
             self.tracked.absorb(start.colours.background.reshape(cube), late)
+        self.tracked.late = self._late

@@ -83,6 +83,7 @@ class _LightFit:
     ) -> None:
         h, w, self._channels = shape
         self._index, self._grid, self._mus, self.threshold, self.exposure = index, grid, mus, threshold, 1.0
+        self._weights = np.ones(len(index), np.float32)
         rows, columns = np.divmod(index, w)
         down, along = _hats(grid[0], rows / max(h - 1, 1)), _hats(grid[1], columns / max(w - 1, 1))
         self.nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
@@ -100,11 +101,15 @@ class _LightFit:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         return _at(picture, self._index, self._channels) * np.float32(scale)
 
+    def set_unknown(self, unknown: np.ndarray) -> None:
+        """Give no weight to the sites among some pixels, (n,) indices in ascending order."""
+        self._weights = np.isin(self._index, unknown, invert=True).astype(np.float32)
+
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
         values, others = (_at(image, self._index, self._channels) for image in (x, base))
         squares = np.sum((values - others) ** 2, axis=1)
-        return float(np.mean(squares < (self.threshold / scale) ** 2))
+        return float(np.average(squares < (self.threshold / scale) ** 2, weights=self._weights))
 
     @one_blas_thread()
     def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: Sequence[float]) -> Light:
@@ -115,14 +120,15 @@ class _LightFit:
         unknowns = self._unknowns(light)
         for mu in mus:
             squares, is_free = _errors(design, unknowns, x, base)
-            weights = (1 + squares * np.float32(1 / (mu * mu))) ** -2
+            weights = self._weights * (1 + squares * np.float32(1 / (mu * mu))) ** -2
             weighted = design * np.where(is_free, 0, weights)[:, :, np.newaxis]
             gram = weighted.transpose(0, 2, 1) @ design + self._penalty
             right = (x[:, np.newaxis] @ weighted)[:, 0] + self._pull
             unknowns = np.linalg.solve(gram, right[:, :, np.newaxis])[:, :, 0].astype(np.float32)
         explained = 0.0
         if (unknowns[:, :-_KNOTS].mean(axis=1) / (_KNOTS - 1) + np.diff(unknowns[:, -_KNOTS:]).T >= -_FALLS).all():
-            explained = float(np.mean(_errors(design, unknowns, x, base)[0] < self.threshold**2))
+            is_lit = _errors(design, unknowns, x, base)[0] < self.threshold**2
+            explained = float(np.average(is_lit, weights=self._weights))
         grid = unknowns[:, :-_KNOTS].reshape(-1, *self._grid).transpose(1, 2, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
@@ -199,6 +205,13 @@ class Illumination:
         """Change the residual of an explained site; `exposure` multiplies it and the mu of the fits."""
         for look in (self._quick, self._close, self._last):
             look.threshold, look.exposure = threshold * exposure, exposure
+
+    def set_unknown(self, unknown: np.ndarray) -> None:
+        """Explain a light only where the background is known: not at some pixels, (n,) indices, unless at nearly all."""
+        if unknown.size > (1 - _SEEN) * math.prod(self._shape[:2]):
+            unknown = unknown[:0]
+        for look in (self._quick, self._close, self._last):
+            look.set_unknown(unknown)
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""

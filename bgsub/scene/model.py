@@ -48,6 +48,7 @@ _TURNS, _BANDS = 4, 4  # later looks: each at this many bands, all of the pictur
 _THIN = 3  # lines of the thinnest band
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
 _QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
+_NOWHERE = np.empty(0, np.int64)
 _ALIKE = 1.5  # largest ratio of the two estimates
 
 
@@ -82,6 +83,11 @@ class SceneModel:
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
         return None if self.tracked is None else self.tracked.tracker
+
+    @property
+    def _unknown(self) -> np.ndarray:
+        """The pixels, (n,) indices, whose background is not known after the start."""
+        return _NOWHERE if self.tracked is None else self.tracked.late.where
 
     @property
     def phase(self) -> Phase:
@@ -199,6 +205,7 @@ class SceneModel:
         scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
         exposure = max(scene.exposure, exposure_of(bright - scene.black))
         self.illumination.set_threshold(self._parameters.threshold * self.frames.joint, exposure)
+        self.illumination.set_unknown(self._unknown)
         return self.illumination.explain(x, bases, leaves, of_all)
 
     def _set_scene(self, look: SceneLook) -> None:
@@ -321,7 +328,11 @@ class SceneModel:
 
     def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Let the background follow a slow change of the light; return whether there is one."""
-        mask = self.mask if known is None else np.where(known, np.uint8(FOREGROUND), self.mask)
+        mask, unknown = self.mask, self._unknown
+        if known is not None or unknown.size:
+            mask = mask.copy()
+            mask.reshape(-1)[unknown] = FOREGROUND
+            np.copyto(mask, FOREGROUND, where=False if known is None else known)
         limit = float(self.segmenter.limits[0])
         factors = self.illumination.drift(pixels, self.engine.picture, mask, limit, self._scale)
         if factors is None:
@@ -376,12 +387,15 @@ class SceneModel:
         seen = engine.strong, engine.filled, training.known, self.objects.age, pixels, engine.picture
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
+        returned = _NOWHERE
         if self.tracked is not None and compared.update is not None:
-            self.tracked.learn(compared.update, rate, self.objects.hidden_pixels(), elapsed)
+            age = self.objects.hidden_pixels()
+            self.tracked.learn(compared.update, rate, age, elapsed)
+            returned = self.tracked.late.returned(pixels, age, training.known)
         if self.start is not None and engine.before is not None:
             self.objects.follow_light(engine.before, engine.picture)
         found = mask, self.segmenter.filled, engine.strong, self.segmenter.restless
-        due = self.objects.released(pixels, engine.picture, *found, rate, elapsed)
+        due = self.objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
         if due is not None:
             self._release(pixels, due)
         if self.tracked is not None and engine.count % _ADAPTS == 0 and result.movement is None and not self._smooth:

@@ -181,13 +181,15 @@ class StandingObjects:
         filled: np.ndarray,
         strong: np.ndarray,
         restless: Restless,
+        returned: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the
-        # residual exceeds the threshold; `restless` returns where the noise in a box does; a learning `rate` shortens
-        # the absorption; `elapsed`: frames since that before
+        # residual exceeds the threshold; `restless` returns where the noise in a box does; `returned` (n,): indices of
+        # pixels that show what the first frames hid; a learning `rate` shortens the absorption; `elapsed`: frames since
+        # that before
         before, self.frame = self.frame, self.frame + elapsed
         self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
@@ -199,6 +201,9 @@ class StandingObjects:
         wrong = self._find_wrong(x, mask, strong, looks) if looks else None
         if wrong is not None:
             chosen = wrong if chosen is None else chosen | wrong
+        if returned.size:
+            chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
+            chosen.reshape(-1)[returned] |= strong.reshape(-1)[returned] != 0
         if chosen is None or not chosen.any():
             return None
         for count in (self.age, self._stays, self.support):

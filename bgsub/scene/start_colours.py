@@ -21,6 +21,7 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat
 
@@ -28,9 +29,13 @@ _COLOURS = 3  # per pixel
 _SAME = 0.03  # joint distance of the same colour
 _NOISE = 2.0  # the same in units of the noise
 _SCATTER = 2.5  # the same in units of the pixel's noise scale
+_EXACT = 0.0075  # least joint distance of the same colour after the start
+_KNOWN = 0.5  # share of the first frames after which a pixel's background is known
+_STOOD = 10  # frames of one colour after which foreground stands still and is not counted
 _SAMPLE = 5000  # pixels for the noise
 _CALMEST = 0.25  # quantile of their changes, as much of the frame may move
 _WORK = 150_000  # pixels per band, see `bands_for`
+_NOWHERE = np.empty(0, np.int64)
 
 
 class StartBuffer:
@@ -121,15 +126,17 @@ class CleanedFrames:
 class StartColours:
     """Colours of every pixel, (q, h * w, c), the first one the commonest, and for how many frames each was seen."""
 
-    def __init__(self, frames: FrameFormat, threads: int | None) -> None:
+    def __init__(self, frames: FrameFormat, threads: int | None, pixels: int | None = None) -> None:
+        """Begin with no colours of all or some pixels."""
         h, w, channels = frames.cube
-        self._bands, self._lanes = bands_for(h * w, _WORK, threads), constant(channels)
+        n = h * w if pixels is None else pixels
+        self._bands, self._lanes = bands_for(n, _WORK, threads), constant(channels)
         self._full = np.float32(frames.pixels_full)
         self._same = _SAME * frames.pixels_full
-        self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
-        self.counts = np.zeros((_COLOURS, h * w), np.uint16)
-        self._last, self._due = np.zeros((2, h * w), np.uint8)
-        self._limit = np.empty(h * w, np.float32)
+        self.colours = np.zeros((_COLOURS, n, channels), np.float32)
+        self.counts = np.zeros((_COLOURS, n), np.uint16)
+        self._last, self._due = np.zeros((2, n), np.uint8)
+        self._limit = np.empty(n, np.float32)
         self.noise = 0.0
 
     def state(self) -> State:
@@ -173,6 +180,10 @@ class StartColours:
             self._learn_noise(pixels, before)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
+        self._count(pixels, limit, known)
+
+    def _count(self, pixels: np.ndarray, limit: np.ndarray, known: np.ndarray | None) -> None:
+        """Count the colours of pixels, (m,), which are the same within a `limit`, (n,)."""
         x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
         hidden = np.empty(0, np.int64) if known is None else np.flatnonzero(known)
         kept = [array[..., hidden].copy() for array in (self.counts, self._last)]
@@ -184,6 +195,7 @@ class StartColours:
 
         in_bands(count, len(x), self._bands)
         self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
+        self._due[hidden] = 0
 
     def _put_first(self, pixels: np.ndarray) -> None:
         """Exchange the colour that is due of some pixels, (n,) int64, with their first one."""
@@ -198,3 +210,60 @@ class StartColours:
         change = float(np.quantile(np.sqrt(np.sum((x - y) ** 2, axis=1)), _CALMEST))
         if change > 0:  # not a repeated frame
             self.noise = min(change, self.noise or change)
+
+
+class LateColours(StartColours):
+    """Colours of the pixels that showed none in half of the first frames, counted until one has returned as often.
+
+    Leaves, people and traffic may hide a background during most of the start. It returns with its exact colour; they do
+    not.
+    """
+
+    def __init__(
+        self, frames: FrameFormat, parameters: SubtractorParameters, where: np.ndarray = _NOWHERE, noise: float = 0.0
+    ) -> None:
+        """Begin to count at some pixels, (n,) indices, with the noise of the start."""
+        super().__init__(frames, parameters.threads, where.size)
+        self.where, self.noise, self._enough = where, noise, _KNOWN * parameters.start_length
+        self._limit[:] = max(_EXACT * frames.pixels_full, _NOISE * noise)
+
+    @classmethod
+    def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> LateColours:
+        """Begin with the pixels whose background the first frames do not show."""
+        return cls(frames, parameters, np.flatnonzero(start.counts[0] < _KNOWN * parameters.start_length), start.noise)
+
+    def returned(
+        self, pixels: np.ndarray, age: np.ndarray | None = None, known: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Count the colours of a frame; return at which pixels, (n,) indices, it shows a new commonest one.
+
+        `age`, (h, w): number of frames for which foreground has shown one colour. `known` foreground, (h, w) bool.
+        """
+        where = self.where
+        if not where.size:
+            return where
+        hidden = np.zeros(where.size, bool) if age is None else age.take(where) > _STOOD
+        if known is not None:
+            hidden |= known.take(where)
+        self._count(pixels.reshape(-1, self.colours.shape[2]).take(where, axis=0), self._limit, hidden)
+        return where[self._due != 0]
+
+    def drop_known(self) -> None:
+        """Forget the pixels whose background is known now."""
+        left = np.flatnonzero(self.counts[0] < self._enough)
+        if left.size < self.where.size:
+            self.where, self._limit = self.where.take(left), self._limit.take(left)
+            self._last, self._due = self._last.take(left), self._due.take(left)
+            self.colours, self.counts = self.colours.take(left, axis=1), self.counts.take(left, axis=1)
+
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        return {**super().state(), "where": self.where.copy()}
+
+    @classmethod
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> LateColours:
+        """Return colours that continue bit for bit; ParameterError if the arrays do not fit."""
+        where = array_of(state, "where", (None,), "int64", 0, frames.cube[0] * frames.cube[1] - 1)
+        late = cls(frames, parameters, where, numbers_of(state, "noise", 1)[0])
+        late.set_state(state)
+        return late
