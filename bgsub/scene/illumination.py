@@ -207,7 +207,7 @@ class Illumination:
             look.threshold, look.exposure = threshold * exposure, exposure
 
     def set_unknown(self, unknown: np.ndarray) -> None:
-        """Explain a light only where the background is known: not at some pixels, (n,) indices, unless at nearly all."""
+        """Explain light only where the background is known: not at some pixels, (n,) indices, unless at nearly all."""
         if unknown.size > (1 - _SEEN) * math.prod(self._shape[:2]):
             unknown = unknown[:0]
         for look in (self._quick, self._close, self._last):

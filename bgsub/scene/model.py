@@ -85,11 +85,6 @@ class SceneModel:
         return None if self.tracked is None else self.tracked.tracker
 
     @property
-    def _unknown(self) -> np.ndarray:
-        """The pixels, (n,) indices, whose background is not known after the start."""
-        return _NOWHERE if self.tracked is None else self.tracked.late.where
-
-    @property
     def phase(self) -> Phase:
         """Return "start" until the batch start, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
@@ -205,7 +200,7 @@ class SceneModel:
         scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
         exposure = max(scene.exposure, exposure_of(bright - scene.black))
         self.illumination.set_threshold(self._parameters.threshold * self.frames.joint, exposure)
-        self.illumination.set_unknown(self._unknown)
+        self.illumination.set_unknown(_NOWHERE if self.tracked is None else self.tracked.late.where)
         return self.illumination.explain(x, bases, leaves, of_all)
 
     def _set_scene(self, look: SceneLook) -> None:
@@ -328,11 +323,7 @@ class SceneModel:
 
     def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Let the background follow a slow change of the light; return whether there is one."""
-        mask, unknown = self.mask, self._unknown
-        if known is not None or unknown.size:
-            mask = mask.copy()
-            mask.reshape(-1)[unknown] = FOREGROUND
-            np.copyto(mask, FOREGROUND, where=False if known is None else known)
+        mask = self.mask if known is None else np.where(known, np.uint8(FOREGROUND), self.mask)
         limit = float(self.segmenter.limits[0])
         factors = self.illumination.drift(pixels, self.engine.picture, mask, limit, self._scale)
         if factors is None:
@@ -342,7 +333,7 @@ class SceneModel:
                 self.start.buffer.begin_light(self.illumination.values(self.start.colours.background, self._scale))
             self.start.colours.scale(factors)
         elif self.tracked is not None:
-            self.tracked.tracker.subspace_.scale(factors.reshape(-1))
+            self.tracked.scale(factors)
         return True
 
     def _bases(self, pixels: np.ndarray, background: np.ndarray, before: np.ndarray | None) -> list[np.ndarray]:
@@ -363,7 +354,7 @@ class SceneModel:
         if self.start is not None:
             self._relight_start(self.start, light, background, x)
         elif self.tracked is not None:
-            self.tracked.tracker.subspace_.retarget(self.illumination.render(light, x))
+            self.tracked.relight(background, self.illumination.render(light, x))
 
     def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, x: np.ndarray) -> None:
         values, newest = self.illumination.values(background), start.colours.background

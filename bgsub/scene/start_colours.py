@@ -12,6 +12,7 @@ Real-Time Imaging 11(3), 2005: several colours per pixel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -207,9 +208,10 @@ class StartColours:
     def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
         step = max(len(self._last) // _SAMPLE, 1)
         x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
-        change = float(np.quantile(np.sqrt(np.sum((x - y) ** 2, axis=1)), _CALMEST))
-        if change > 0:  # not a repeated frame
-            self.noise = min(change, self.noise or change)
+        others = y, y * np.float32(x.mean() / max(float(y.mean()), 1e-9))  # the light may flicker
+        changes = [float(np.quantile(np.linalg.norm(x - other, axis=1), _CALMEST)) for other in others]
+        if changes[0] > 0:  # not a repeated frame
+            self.noise = min(*changes, self.noise or math.inf)
 
 
 class LateColours(StartColours):
@@ -247,6 +249,10 @@ class LateColours(StartColours):
             hidden |= known.take(where)
         self._count(pixels.reshape(-1, self.colours.shape[2]).take(where, axis=0), self._limit, hidden)
         return where[self._due != 0]
+
+    def scale(self, factors: np.ndarray) -> None:
+        """Multiply all colours by `factors`, (h, w, c) float32."""
+        super().scale(factors.reshape(-1, factors.shape[-1])[self.where])
 
     def drop_known(self) -> None:
         """Forget the pixels whose background is known now."""

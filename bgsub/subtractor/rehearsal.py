@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 #: The most frames of a rehearsal.
 LONGEST = 500
-#: Mean share of foreground, as of leaves over most of the frame, above which no background is known.
-RESTLESS = 0.25
 
 
 def image_of(subtractor: Any, frame: Any) -> np.ndarray:

@@ -38,7 +38,7 @@ from bgsub.scene.scene_manager import SceneManager
 from bgsub.separation import FOREGROUND, FrameEvent, Phase, Separation
 from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
-from bgsub.subtractor.rehearsal import LONGEST, RESTLESS
+from bgsub.subtractor.rehearsal import LONGEST
 from bgsub.tracking.tracker import SubspaceTracker
 
 #: A frame or a mask.
@@ -340,8 +340,7 @@ class BackgroundSubtractor(OpenCVNames):
         Returns
         -------
         bool
-            Whether the model was kept. It is cleared, as by `clear`, if there was no frame, or if most of the picture
-            moves all the time, such as leaves, so that the background is not known.
+            Whether there was a frame.
 
         Raises
         ------
@@ -364,22 +363,20 @@ class BackgroundSubtractor(OpenCVNames):
         shape = frames.shape if isinstance(frames, np.ndarray) else None
         if shape is not None and (len(shape) < 3 or (len(shape) == 3 and shape[2] <= MAX_CHANNELS < shape[1])):
             raise ParameterError(f"frames must be several images, got one of shape {shape}")
-        is_one, shares = True, list[float]()  # scene, and shares of foreground
+        is_one = True  # scene
         try:
             for frame in islice(frames, LONGEST):
-                mask = self.apply(frame)
-                shares.append(float(np.mean(mask == FOREGROUND)))
+                self.apply(frame)
                 is_one &= self._result is None or self._result.event not in _OTHER_SCENE
         finally:
             self._time = self._next_time = None
-            is_known = bool(shares) and sum(shares) <= RESTLESS * len(shares)
-            if self._scenes is None or not is_known:
+            if self._scenes is None:
                 self.clear()
             else:
                 self._scenes.rewind()
                 if self._reduction is not None and not is_one:
                     self._reduction.forget_detail()
-        return is_known
+        return self._scenes is not None
 
     def _claim(self) -> None:
         """Begin a frame in this thread; BgsubError if another one is processing a frame."""

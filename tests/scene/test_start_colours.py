@@ -1,13 +1,16 @@
 """StartColours: counts against a naive twin, and starts in which a median would fail."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.errors import ParameterError
 from bgsub.numerics.jit import constant
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.start_colours import CleanedFrames, StartBuffer, StartColours
+from bgsub.scene.start_colours import CleanedFrames, LateColours, StartBuffer, StartColours
 
 F = np.float32
 H, W = 12, 16
@@ -124,3 +127,53 @@ def test_a_light_that_no_frame_had_is_not_kept():
             buffer.begin_light(np.zeros((1, 1), np.float32))
     assert len(buffer.references) == 3
     assert buffer.lights[:3].tolist() == [0, 1, 2]
+
+
+def late_colours(where, length=20, noise=2.0):
+    form = FrameFormat((H, W, 3), "uint8", 255.0)
+    return LateColours(form, SubtractorParameters(start_frames=length, threads=1), np.array(where), noise)
+
+
+def test_background_that_the_start_hid_is_found_when_it_has_returned_more_often_than_anything_else():
+    rng, empty, where = np.random.default_rng(5), scene(), [5, 40, 41, H * W - 1]
+    colours, others = late_colours(where), np.random.default_rng(6).integers(0, 255, (3, H, W, 3))
+    found = []
+    for i in range(90):  # leaves of any colour; two frames of the background in six
+        picture = empty if i % 6 > 3 else others[i % 3] + 9.0 * (i % 7)
+        found.extend(colours.returned(noisy(picture, rng, 0.5)).tolist())
+    assert found.count(5) == 1  # a colour that is first stays the first
+    np.testing.assert_allclose(colours.background.reshape(-1, 3), empty.reshape(-1, 3)[where], atol=1)
+    colours.drop_known()
+    assert not colours.where.size
+    assert not colours.returned(noisy(empty, rng)).size
+
+
+def test_standing_and_known_foreground_does_not_count():
+    frames, where = [np.full((H, W, 3), level, np.uint8) for level in (50, 90)], [0, 1, 2]
+    colours = late_colours(where)
+    for frame in (*[frames[0]] * 5, *[frames[1]] * 4):
+        assert not colours.returned(frame).size
+    age, known = np.zeros((H, W), np.uint16), np.zeros((H, W), bool)
+    age[0, 0], age[0, 1], known[0, 2] = 11, 10, True
+    assert [colours.returned(frames[1], age, known).tolist() for _ in range(4)] == [[], [1], [], []]
+    assert colours.counts[:2].tolist() == [[5, 8, 5], [4, 5, 4]]
+
+
+def test_restored_late_colours_continue():
+    rng, one = np.random.default_rng(7), late_colours(range(30))
+    frames = rng.choice([40, 120, 200], (40, H, W, 1)).astype(np.uint8).repeat(3, 3)
+    for frame in frames[:20]:
+        one.returned(frame)
+    form, parameters = FrameFormat((H, W, 3), "uint8", 255.0), SubtractorParameters(start_frames=20, threads=1)
+    other = LateColours.from_state(form, parameters, one.state())
+    for frame in frames[20:]:
+        np.testing.assert_array_equal(one.returned(frame), other.returned(frame))
+        one.drop_known()
+        other.drop_known()
+    assert one.where.size < 30
+    assert {name: value.tolist() for name, value in one.state().items()} == {
+        name: value.tolist() for name, value in other.state().items()
+    }
+    state = one.state() | {"where": one.where + H * W}
+    with pytest.raises(ParameterError, match="where must hold numbers"):
+        LateColours.from_state(form, parameters, state)
