@@ -28,7 +28,6 @@ _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new fra
 _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
-_DARK = 1 / 16  # added to both colours of a ratio: rounding in the dark is no gain
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
 
@@ -175,16 +174,6 @@ class TrackedBackground:
         self._subspace.move((self.frames.channels * places[:, np.newaxis] + channels).reshape(-1))
         self._subspace.retarget(picture.reshape(-1) * self._scale)
         self.late = LateColours(self.frames, self.parameters)
-
-    def scale(self, factors: np.ndarray) -> None:
-        """Multiply the background by `factors`, (h, w, c) float32."""
-        self.late.scale(factors)
-        self._subspace.scale(factors.reshape(-1))
-
-    def relight(self, before: np.ndarray, after: np.ndarray) -> None:
-        """Replace the background by that of another light, both (m,) in [0, 1]."""
-        self.late.scale(((after + _DARK) / (before + _DARK)).reshape(self.frames.cube))
-        self._subspace.retarget(after)
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""

@@ -85,6 +85,11 @@ class SceneModel:
         return None if self.tracked is None else self.tracked.tracker
 
     @property
+    def _unknown(self) -> np.ndarray:
+        """The pixels, (n,) indices, whose background is still unknown after the start."""
+        return _NOWHERE if self.tracked is None else self.tracked.late.where
+
+    @property
     def phase(self) -> Phase:
         """Return "start" until the batch start, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
@@ -200,7 +205,7 @@ class SceneModel:
         scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
         exposure = max(scene.exposure, exposure_of(bright - scene.black))
         self.illumination.set_threshold(self._parameters.threshold * self.frames.joint, exposure)
-        self.illumination.set_unknown(_NOWHERE if self.tracked is None else self.tracked.late.where)
+        self.illumination.set_unknown(self._unknown)
         return self.illumination.explain(x, bases, leaves, of_all)
 
     def _set_scene(self, look: SceneLook) -> None:
@@ -323,7 +328,12 @@ class SceneModel:
 
     def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Let the background follow a slow change of the light; return whether there is one."""
-        mask = self.mask if known is None else np.where(known, np.uint8(FOREGROUND), self.mask)
+        mask, unknown = self.mask, self._unknown
+        if known is not None or unknown.size:
+            mask = mask.copy()
+            mask.reshape(-1)[unknown] = FOREGROUND
+            if known is not None:
+                mask[known] = FOREGROUND
         limit = float(self.segmenter.limits[0])
         factors = self.illumination.drift(pixels, self.engine.picture, mask, limit, self._scale)
         if factors is None:
@@ -333,7 +343,7 @@ class SceneModel:
                 self.start.buffer.begin_light(self.illumination.values(self.start.colours.background, self._scale))
             self.start.colours.scale(factors)
         elif self.tracked is not None:
-            self.tracked.scale(factors)
+            self.tracked.tracker.subspace_.scale(factors.reshape(-1))
         return True
 
     def _bases(self, pixels: np.ndarray, background: np.ndarray, before: np.ndarray | None) -> list[np.ndarray]:
@@ -354,7 +364,7 @@ class SceneModel:
         if self.start is not None:
             self._relight_start(self.start, light, background, x)
         elif self.tracked is not None:
-            self.tracked.relight(background, self.illumination.render(light, x))
+            self.tracked.tracker.subspace_.retarget(self.illumination.render(light, x))
 
     def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, x: np.ndarray) -> None:
         values, newest = self.illumination.values(background), start.colours.background

@@ -250,10 +250,6 @@ class LateColours(StartColours):
         self._count(pixels.reshape(-1, self.colours.shape[2]).take(where, axis=0), self._limit, hidden)
         return where[self._due != 0]
 
-    def scale(self, factors: np.ndarray) -> None:
-        """Multiply all colours by `factors`, (h, w, c) float32."""
-        super().scale(factors.reshape(-1, factors.shape[-1])[self.where])
-
     def drop_known(self) -> None:
         """Forget the pixels whose background is known now."""
         left = np.flatnonzero(self.counts[0] < self._enough)
