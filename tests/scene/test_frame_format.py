@@ -157,7 +157,9 @@ def differing(masks, others):
 def test_types_give_similar_masks(kind, colour):
     masks, others = run(*KINDS[kind], colour), masks_of(colour)
     assert differing(masks != 0, others != 0) < 0.01
-    assert differing(masks == FOREGROUND, others == FOREGROUND) < 0.01
+    # whether a pixel of a small grey car is shadow changes with any rounding, that of the processor too: with twelve
+    # seeds .009 to .017 of the pixels do
+    assert differing(masks == FOREGROUND, others == FOREGROUND) < (0.01 if colour else 0.02)
 
 
 def test_alpha_is_ignored():
