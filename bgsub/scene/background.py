@@ -27,6 +27,7 @@ _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
+_LATE = 32  # and those until pixels whose background has become known are no longer counted
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -147,6 +148,7 @@ class TrackedBackground:
             unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)
             subspace.restore(unseen.view(np.uint8))
             self._passed = 0
+        if subspace.updates % _LATE == 0:
             self.late.drop_known()
 
     def set_forgetting(self, forgetting: float) -> None:
@@ -244,7 +246,7 @@ class StartFit:
             yield self.colours.size
         yield 2 * self.colours.size  # limit and colours
         for frame in buffer.frames:
-            self._late.returned(frame)
+            self._late.count(frame)
             yield self._late.colours[0].size
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK

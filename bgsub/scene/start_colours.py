@@ -181,22 +181,28 @@ class StartColours:
             self._learn_noise(pixels, before)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
-        self._count(pixels, limit, known)
+        self._count(pixels, limit, _NOWHERE if known is None else np.flatnonzero(known))
 
-    def _count(self, pixels: np.ndarray, limit: np.ndarray, known: np.ndarray | None) -> None:
-        """Count the colours of pixels, (m,), which are the same within a `limit`, (n,)."""
-        x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
-        hidden = np.empty(0, np.int64) if known is None else np.flatnonzero(known)
-        kept = [array[..., hidden].copy() for array in (self.counts, self._last)]
-        colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
+    def _count(self, pixels: np.ndarray, limit: np.ndarray, hidden: np.ndarray) -> bool:
+        """Count the colours of pixels, (m,), the same within a `limit`, (n,); return whether a commonest one changes.
+
+        Nothing changes at `hidden` pixels, (k,) indices, that have a colour.
+        """
+        x, maps, changed = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last), list[bool]()
+        if hidden.size:
+            kept = [array[..., hidden].copy() for array in maps[1:]]
+            colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
         def count(begin: int, end: int, _: int) -> None:
             if _start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._due):
                 self._put_first(begin + np.flatnonzero(self._due[begin:end]))
+                changed.append(True)
 
         in_bands(count, len(x), self._bands)
-        self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
-        self._due[hidden] = 0
+        if hidden.size:
+            self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
+            self._due[hidden] = 0
+        return bool(changed)
 
     def _put_first(self, pixels: np.ndarray) -> None:
         """Exchange the colour that is due of some pixels, (n,) int64, with their first one."""
@@ -228,39 +234,43 @@ class LateColours(StartColours):
         super().__init__(frames, parameters.threads, where.size)
         self.where, self.noise, self._enough = where, noise, _KNOWN * parameters.start_length
         self._limit[:] = max(_EXACT * frames.pixels_full, _NOISE * noise)
+        self._new = np.zeros(where.size, np.uint8)  # not 0 where the background may not show the commonest
 
     @classmethod
     def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> LateColours:
         """Begin with the pixels whose background the first frames do not show."""
         return cls(frames, parameters, np.flatnonzero(start.counts[0] < _KNOWN * parameters.start_length), start.noise)
 
-    def returned(
-        self, pixels: np.ndarray, age: np.ndarray | None = None, known: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Count the colours of a frame; return at which pixels, (n,) indices, it shows a new commonest one.
+    def count(self, pixels: np.ndarray, age: np.ndarray | None = None, known: np.ndarray | None = None) -> None:
+        """Count the colours of a frame, but not where foreground stands still or is known.
 
         `age`, (h, w): number of frames for which foreground has shown one colour. `known` foreground, (h, w) bool.
         """
-        where = self.where
-        if not where.size:
-            return where
-        hidden = np.zeros(where.size, bool) if age is None else age.take(where) > _STOOD
+        if not self.where.size:
+            return
+        hidden = _NOWHERE if age is None else np.flatnonzero(age.take(self.where) > _STOOD)
         if known is not None:
-            hidden |= known.take(where)
-        self._count(pixels.reshape(-1, self.colours.shape[2]).take(where, axis=0), self._limit, hidden)
-        return where[self._due != 0]
+            hidden = np.union1d(hidden, np.flatnonzero(known.take(self.where)))
+        if self._count(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
+            self._new |= self._due
+
+    def returned(self) -> np.ndarray:
+        """Return the pixels, (n,) indices, that show a commonest colour that is new since they were returned last."""
+        found = (self._new != 0) & (self._last == 0)
+        self._new[found] = 0
+        return self.where[found]
 
     def drop_known(self) -> None:
         """Forget the pixels whose background is known now."""
-        left = np.flatnonzero(self.counts[0] < self._enough)
+        left = np.flatnonzero((self.counts[0] < self._enough) | (self._new != 0))
         if left.size < self.where.size:
             self.where, self._limit = self.where.take(left), self._limit.take(left)
-            self._last, self._due = self._last.take(left), self._due.take(left)
+            self._last, self._due, self._new = (array.take(left) for array in (self._last, self._due, self._new))
             self.colours, self.counts = self.colours.take(left, axis=1), self.counts.take(left, axis=1)
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
-        return {**super().state(), "where": self.where.copy()}
+        return {**super().state(), "where": self.where.copy(), "new": self._new.copy()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> LateColours:
@@ -268,4 +278,5 @@ class LateColours(StartColours):
         where = array_of(state, "where", (None,), "int64", 0, frames.cube[0] * frames.cube[1] - 1)
         late = cls(frames, parameters, where, numbers_of(state, "noise", 1)[0])
         late.set_state(state)
+        late._new = array_of(state, "new", where.shape, "uint8")
         return late

@@ -134,28 +134,44 @@ def late_colours(where, length=20, noise=2.0):
     return LateColours(form, SubtractorParameters(start_frames=length, threads=1), np.array(where), noise)
 
 
+def seen(colours, frame, *hidden):
+    """Count a frame; return the pixels that show a new commonest colour."""
+    colours.count(frame, *hidden)
+    return colours.returned().tolist()
+
+
 def test_background_that_the_start_hid_is_found_when_it_has_returned_more_often_than_anything_else():
     rng, empty, where = np.random.default_rng(5), scene(), [5, 40, 41, H * W - 1]
     colours, others = late_colours(where), np.random.default_rng(6).integers(0, 255, (3, H, W, 3))
     found = []
     for i in range(90):  # leaves of any colour; two frames of the background in six
         picture = empty if i % 6 > 3 else others[i % 3] + 9.0 * (i % 7)
-        found.extend(colours.returned(noisy(picture, rng, 0.5)).tolist())
+        found.extend(seen(colours, noisy(picture, rng, 0.5)))
     assert found.count(5) == 1  # a colour that is first stays the first
     np.testing.assert_allclose(colours.background.reshape(-1, 3), empty.reshape(-1, 3)[where], atol=1)
     colours.drop_known()
     assert not colours.where.size
-    assert not colours.returned(noisy(empty, rng)).size
+    assert not seen(colours, noisy(empty, rng))
+
+
+def test_a_colour_returns_when_it_is_shown_at_a_look():
+    colours, frames = late_colours([3]), [np.full((H, W, 3), level, np.uint8) for level in (50, 90)]
+    for i in (0, 1, 1, 1, 0):
+        colours.count(frames[i])
+    assert not colours.returned().size
+    colours.drop_known()
+    assert seen(colours, frames[1]) == [3]
+    assert seen(colours, frames[1]) == []
 
 
 def test_standing_and_known_foreground_does_not_count():
     frames, where = [np.full((H, W, 3), level, np.uint8) for level in (50, 90)], [0, 1, 2]
     colours = late_colours(where)
     for frame in (*[frames[0]] * 5, *[frames[1]] * 4):
-        assert not colours.returned(frame).size
+        assert not seen(colours, frame)
     age, known = np.zeros((H, W), np.uint16), np.zeros((H, W), bool)
     age[0, 0], age[0, 1], known[0, 2] = 11, 10, True
-    assert [colours.returned(frames[1], age, known).tolist() for _ in range(4)] == [[], [1], [], []]
+    assert [seen(colours, frames[1], age, known) for _ in range(4)] == [[], [1], [], []]
     assert colours.counts[:2].tolist() == [[5, 8, 5], [4, 5, 4]]
 
 
@@ -163,11 +179,11 @@ def test_restored_late_colours_continue():
     rng, one = np.random.default_rng(7), late_colours(range(30))
     frames = rng.choice([40, 120, 200], (40, H, W, 1)).astype(np.uint8).repeat(3, 3)
     for frame in frames[:20]:
-        one.returned(frame)
+        one.count(frame)
     form, parameters = FrameFormat((H, W, 3), "uint8", 255.0), SubtractorParameters(start_frames=20, threads=1)
     other = LateColours.from_state(form, parameters, one.state())
     for frame in frames[20:]:
-        np.testing.assert_array_equal(one.returned(frame), other.returned(frame))
+        assert seen(one, frame) == seen(other, frame)
         one.drop_known()
         other.drop_known()
     assert one.where.size < 30
