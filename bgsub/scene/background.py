@@ -248,6 +248,7 @@ class StartFit:
         for frame in buffer.frames:
             self._late.count(frame)
             yield self._late.colours[0].size
+        self._late.new[:] = 0  # the background of the start stays until another colour is commoner
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK
         yield from self.tracked.fit(X)

@@ -234,7 +234,7 @@ class LateColours(StartColours):
         super().__init__(frames, parameters.threads, where.size)
         self.where, self.noise, self._enough = where, noise, _KNOWN * parameters.start_length
         self._limit[:] = max(_EXACT * frames.pixels_full, _NOISE * noise)
-        self._new = np.zeros(where.size, np.uint8)  # not 0 where the background may not show the commonest
+        self.new = np.zeros(where.size, np.uint8)  # not 0 where another colour has become the commonest
 
     @classmethod
     def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> LateColours:
@@ -252,25 +252,25 @@ class LateColours(StartColours):
         if known is not None:
             hidden = np.union1d(hidden, np.flatnonzero(known.take(self.where)))
         if self._count(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
-            self._new |= self._due
+            self.new |= self._due
 
     def returned(self) -> np.ndarray:
         """Return the pixels, (n,) indices, that show a commonest colour that is new since they were returned last."""
-        found = (self._new != 0) & (self._last == 0)
-        self._new[found] = 0
+        found = (self.new != 0) & (self._last == 0)
+        self.new[found] = 0
         return self.where[found]
 
     def drop_known(self) -> None:
         """Forget the pixels whose background is known now."""
-        left = np.flatnonzero((self.counts[0] < self._enough) | (self._new != 0))
+        left = np.flatnonzero((self.counts[0] < self._enough) | (self.new != 0))
         if left.size < self.where.size:
             self.where, self._limit = self.where.take(left), self._limit.take(left)
-            self._last, self._due, self._new = (array.take(left) for array in (self._last, self._due, self._new))
+            self._last, self._due, self.new = (array.take(left) for array in (self._last, self._due, self.new))
             self.colours, self.counts = self.colours.take(left, axis=1), self.counts.take(left, axis=1)
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
-        return {**super().state(), "where": self.where.copy(), "new": self._new.copy()}
+        return {**super().state(), "where": self.where.copy(), "new": self.new.copy()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> LateColours:
@@ -278,5 +278,5 @@ class LateColours(StartColours):
         where = array_of(state, "where", (None,), "int64", 0, frames.cube[0] * frames.cube[1] - 1)
         late = cls(frames, parameters, where, numbers_of(state, "noise", 1)[0])
         late.set_state(state)
-        late._new = array_of(state, "new", where.shape, "uint8")
+        late.new = array_of(state, "new", where.shape, "uint8")
         return late
