@@ -14,11 +14,11 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 @kernel
 def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
-    """Count the colours of the pixels `begin` to `end`; return how many have a due colour.  O(q c n).
+    """Count the colours of the pixels `begin` to `end`; return of how many the first colour is another now.  O(q c n).
 
-    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c); `counts` (q, n): frames of each
-    after a frame that showed it as well; `last`, `due` (n,): the previous colour, and the one that must become the
-    first, 0 for none.
+    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c), the commonest first; `counts`
+    (q, n): frames of each after a frame that showed it as well; `last`, `due` (n,): the previous colour, and 1 where
+    the first one is another now.
     """
     # helper functions for the arrays would cost six times the work, for their reference counts
     channels, most = len(lanes), colours.shape[0]
@@ -52,9 +52,14 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
                 kept[m] += share * (colour - kept[m])
             again = np.uint16(1 if known and last[i] == k else 0)
             seen[place] = seen[place] + again if known else 1
-            last[i] = k
-            due[i] = k if seen[place] > seen[i] else np.uint64(0)
-            found += due[i] > 0
+            due[i] = 1 if seen[place] > seen[i] else 0
+            last[i] = 0 if due[i] > 0 else k
+            if due[i] > 0:
+                seen[i], seen[place] = seen[place], seen[i]
+                for c in range(channels):
+                    m, m_first = place * np.uint64(channels) + np.uint64(c), entry + np.uint64(c)
+                    kept[m_first], kept[m] = kept[m], kept[m_first]
+                found += 1
     return found
 
 

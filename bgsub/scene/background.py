@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ _BRIGHTEST = 1e3  # largest plausible background
 _FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
 _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
-_LATE = 32  # and those until pixels whose background has become known are no longer counted
+_LOOKS, _RARELY = 4, 32  # frames between two looks at what has returned, and between those at less than ...
+_MANY = 0.002  # ... this share of the pixels
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -101,6 +103,7 @@ class TrackedBackground:
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
         self._places = self._index // frames.channels
         self._passed = 0  # frames since `restore`, counted as the ages are
+        self._many = _MANY * frames.size / frames.channels
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change."""
@@ -148,8 +151,6 @@ class TrackedBackground:
             unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)
             subspace.restore(unseen.view(np.uint8))
             self._passed = 0
-        if subspace.updates % _LATE == 0:
-            self.late.drop_known()
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""
@@ -177,6 +178,12 @@ class TrackedBackground:
         self._subspace.retarget(picture.reshape(-1) * self._scale)
         self.late = LateColours(self.frames, self.parameters)
 
+    def returned(self, pixels: np.ndarray, age: np.ndarray | None, known: np.ndarray | None) -> np.ndarray:
+        """Count the colours of a frame; return the pixels, (n,) indices, that show a background that the start hid."""
+        self.late.count(pixels, age, known)
+        frame = self._subspace.updates
+        return self.late.returned(1 if frame % _RARELY == 0 else math.inf if frame % _LOOKS else self._many)
+
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
         rows = np.flatnonzero(due.any(axis=1))
@@ -199,7 +206,7 @@ class StartFit:
     ) -> None:
         """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
-        self._late = LateColours.after(start.colours, tracked.frames, tracked.parameters)
+        self._start, self._late = start, LateColours.after(start.colours, tracked.frames, tracked.parameters)
         self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
         self._pending, self._lights = len(outdated), len(np.unique(start.buffer.lights[outdated]))
         if state:
@@ -248,7 +255,7 @@ class StartFit:
         for frame in buffer.frames:
             self._late.count(frame)
             yield self._late.colours[0].size
-        self._late.new[:] = 0  # the background of the start stays until another colour is commoner
+        self._late.begin(self._start.colours)
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK
         yield from self.tracked.fit(X)

@@ -102,7 +102,7 @@ class _LightFit:
         return _at(picture, self._index, self._channels) * np.float32(scale)
 
     def set_unknown(self, unknown: np.ndarray) -> None:
-        """Give no weight to the sites among some pixels, (n,) indices in ascending order."""
+        """Give no weight to the sites among some pixels, (n,) indices."""
         self._weights = np.isin(self._index, unknown, invert=True).astype(np.float32)
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:

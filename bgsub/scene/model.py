@@ -41,7 +41,7 @@ _CLIPPED = 0.98  # brightness from which it is clipped: the true contrast is lar
 _VEIL_RATE = 0.02  # of the rise of the black level per look
 _ADAPTS = 50  # frames between two looks at the exposure
 _SETTLED = 2  # frames after an attempt to explain the light until another look
-_LOOKS = 4  # frames between two looks at what has returned, and at a drift of the light while nothing changes
+_LOOKS = 4  # frames between two looks at a drift of the light, while neither it nor the background changes
 _BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
 _NOISY_AT = 2  # frames before the look at the noise
 _TURNS, _BANDS = 4, 4  # later looks: each at this many bands, all of the picture in this many looks
@@ -392,9 +392,7 @@ class SceneModel:
         if self.tracked is not None and compared.update is not None:
             age = self.objects.hidden_pixels()
             self.tracked.learn(compared.update, rate, age, elapsed)
-            self.tracked.late.count(pixels, age, training.known)
-            if engine.count % _LOOKS == 0:
-                returned = self.tracked.late.returned()
+            returned = self.tracked.returned(pixels, age, training.known)
         if self.start is not None and engine.before is not None:
             self.objects.follow_light(engine.before, engine.picture)
         found = mask, self.segmenter.filled, engine.strong, self.segmenter.restless

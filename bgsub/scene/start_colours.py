@@ -30,7 +30,7 @@ _COLOURS = 3  # per pixel
 _SAME = 0.03  # joint distance of the same colour
 _NOISE = 2.0  # the same in units of the noise
 _SCATTER = 2.5  # the same in units of the pixel's noise scale
-_EXACT = 0.0075  # least joint distance of the same colour after the start
+_EXACT = 0.0075  # least joint distance of the same colour where the start does not show the background
 _KNOWN = 0.5  # share of the first frames after which a pixel's background is known
 _STOOD = 10  # frames of one colour after which foreground stands still and is not counted
 _SAMPLE = 5000  # pixels for the noise
@@ -188,28 +188,19 @@ class StartColours:
 
         Nothing changes at `hidden` pixels, (k,) indices, that have a colour.
         """
-        x, maps, changed = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last), list[bool]()
+        x, maps, changed = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last), list[int]()
         if hidden.size:
             kept = [array[..., hidden].copy() for array in maps[1:]]
             colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
         def count(begin: int, end: int, _: int) -> None:
-            if _start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._due):
-                self._put_first(begin + np.flatnonzero(self._due[begin:end]))
-                changed.append(True)
+            changed.append(_start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._due))
 
         in_bands(count, len(x), self._bands)
         if hidden.size:
             self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
             self._due[hidden] = 0
-        return bool(changed)
-
-    def _put_first(self, pixels: np.ndarray) -> None:
-        """Exchange the colour that is due of some pixels, (n,) int64, with their first one."""
-        due = self._due[pixels]
-        for array in (self.counts, self.colours):
-            array[0, pixels], array[due, pixels] = array[due, pixels], array[0, pixels]
-        self._last[pixels] = 0
+        return any(changed)
 
     def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
         step = max(len(self._last) // _SAMPLE, 1)
@@ -217,11 +208,11 @@ class StartColours:
         others = y, y * np.float32(x.mean() / max(float(y.mean()), 1e-9))  # the light may flicker
         changes = [float(np.quantile(np.linalg.norm(x - other, axis=1), _CALMEST)) for other in others]
         if changes[0] > 0:  # not a repeated frame
-            self.noise = min(*changes, self.noise or math.inf)
+            self.noise = min(changes[1] or changes[0], changes[0], self.noise or math.inf)
 
 
 class LateColours(StartColours):
-    """Colours of the pixels that showed none in half of the first frames, counted until one has returned as often.
+    """Colours of the unknown pixels, which showed none of theirs in half of the first frames, until they do.
 
     Leaves, people and traffic may hide a background during most of the start. It returns with its exact colour; they do
     not.
@@ -234,17 +225,22 @@ class LateColours(StartColours):
         super().__init__(frames, parameters.threads, where.size)
         self.where, self.noise, self._enough = where, noise, _KNOWN * parameters.start_length
         self._limit[:] = max(_EXACT * frames.pixels_full, _NOISE * noise)
-        self.new = np.zeros(where.size, np.uint8)  # not 0 where another colour has become the commonest
+        self._new = np.zeros(where.size, np.uint8)  # not 0 where another colour has become the commonest
 
     @classmethod
     def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> LateColours:
         """Begin with the pixels whose background the first frames do not show."""
         return cls(frames, parameters, np.flatnonzero(start.counts[0] < _KNOWN * parameters.start_length), start.noise)
 
+    def begin(self, start: StartColours) -> None:
+        """Take what was counted so far for the first frames, in which known foreground was not seen."""
+        np.minimum(self.counts, start.counts[0].take(self.where), out=self.counts)
+        self._new[:] = 0  # their background stays until another colour is commoner
+
     def count(self, pixels: np.ndarray, age: np.ndarray | None = None, known: np.ndarray | None = None) -> None:
         """Count the colours of a frame, but not where foreground stands still or is known.
 
-        `age`, (h, w): number of frames for which foreground has shown one colour. `known` foreground, (h, w) bool.
+        `age`, (h, w): frames for which foreground had shown one colour before. `known` foreground, (h, w) bool.
         """
         if not self.where.size:
             return
@@ -252,25 +248,31 @@ class LateColours(StartColours):
         if known is not None:
             hidden = np.union1d(hidden, np.flatnonzero(known.take(self.where)))
         if self._count(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
-            self.new |= self._due
+            self._new |= self._due
+        self._last[hidden] = _COLOURS  # none of them
 
-    def returned(self) -> np.ndarray:
-        """Return the pixels, (n,) indices, that show a commonest colour that is new since they were returned last."""
-        found = (self.new != 0) & (self._last == 0)
-        self.new[found] = 0
-        return self.where[found]
+    def returned(self, least: float) -> np.ndarray:
+        """Return the pixels, (n,) indices, that show a commonest colour that is new or known; forget the known ones.
 
-    def drop_known(self) -> None:
-        """Forget the pixels whose background is known now."""
-        left = np.flatnonzero((self.counts[0] < self._enough) | (self.new != 0))
+        None if there are fewer than `least`.
+        """
+        if self.where.size < least:
+            return _NOWHERE
+        is_known = self.counts[0] >= self._enough
+        found = (self._last == 0) & (is_known | (self._new != 0))
+        if np.count_nonzero(found) < least:
+            return _NOWHERE
+        self._new[found] = 0
+        where, left = self.where[found], np.flatnonzero(~(found & is_known))
         if left.size < self.where.size:
             self.where, self._limit = self.where.take(left), self._limit.take(left)
-            self._last, self._due, self.new = (array.take(left) for array in (self._last, self._due, self.new))
+            self._last, self._due, self._new = (array.take(left) for array in (self._last, self._due, self._new))
             self.colours, self.counts = self.colours.take(left, axis=1), self.counts.take(left, axis=1)
+        return where
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
-        return {**super().state(), "where": self.where.copy(), "new": self.new.copy()}
+        return {**super().state(), "where": self.where.copy(), "new": self._new.copy()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> LateColours:
@@ -278,5 +280,5 @@ class LateColours(StartColours):
         where = array_of(state, "where", (None,), "int64", 0, frames.cube[0] * frames.cube[1] - 1)
         late = cls(frames, parameters, where, numbers_of(state, "noise", 1)[0])
         late.set_state(state)
-        late.new = array_of(state, "new", where.shape, "uint8")
+        late._new = array_of(state, "new", where.shape, "uint8")
         return late

@@ -363,10 +363,11 @@ class BackgroundSubtractor(OpenCVNames):
         shape = frames.shape if isinstance(frames, np.ndarray) else None
         if shape is not None and (len(shape) < 3 or (len(shape) == 3 and shape[2] <= MAX_CHANNELS < shape[1])):
             raise ParameterError(f"frames must be several images, got one of shape {shape}")
-        is_one = True  # scene
+        has_frames, is_one = False, True  # of one scene
         try:
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
+                has_frames = True
                 is_one &= self._result is None or self._result.event not in _OTHER_SCENE
         finally:
             self._time = self._next_time = None
@@ -376,7 +377,7 @@ class BackgroundSubtractor(OpenCVNames):
                 self._scenes.rewind()
                 if self._reduction is not None and not is_one:
                     self._reduction.forget_detail()
-        return self._scenes is not None
+        return has_frames
 
     def _claim(self) -> None:
         """Begin a frame in this thread; BgsubError if another one is processing a frame."""
