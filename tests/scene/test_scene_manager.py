@@ -212,6 +212,21 @@ def test_a_camera_that_was_moved_for_good_has_its_background_in_the_new_place(sh
     assert np.abs(result.background - moved)[shown].max() < 25
 
 
+def test_a_background_that_leaves_hide_during_the_start_is_found_later():
+    camera, rng = Camera(picture()), np.random.default_rng(4)
+    subtractor, half = BackgroundSubtractor(**QUICK), np.s_[:, : W // 2]
+    for i in range(150):
+        seen = camera.background.copy()
+        if i < 12 or i % 4 > 1:
+            seen[half] = cv2.resize(rng.uniform(0, 90, (24, 16, 3)), (W // 2, H), interpolation=cv2.INTER_NEAREST)
+        mask = subtractor.apply(camera.frame(seen))
+        if i == 12:  # the first that shows it
+            assert share(mask, half) > 0.8
+    error = np.abs(subtractor.getBackgroundImage().astype(float) - camera.background)[half]
+    assert np.mean(error < 15) > 0.95
+    assert share(subtractor.apply(camera.frame()), half) < 0.02
+
+
 def test_single_pixels_that_change_for_good_become_background():
     camera = Camera(picture())
     subtractor = started(camera)
