@@ -30,6 +30,7 @@ _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
 _LOOKS, _RARELY = 4, 32  # frames between two looks at what has returned, and between those at less than ...
 _MANY = 0.002  # ... this share of the pixels
+_SELDOM = 8  # frames of which two are counted, while unknown pixels are fewer than this many times that share
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -180,8 +181,10 @@ class TrackedBackground:
 
     def returned(self, pixels: np.ndarray, age: np.ndarray | None, known: np.ndarray | None) -> np.ndarray:
         """Count the colours of a frame; return the pixels, (n,) indices, that show a background that the start hid."""
-        self.late.count(pixels, age, known)
         frame = self._subspace.updates
+        if frame % _SELDOM > 1 and self.late.where.size < self._many * _SELDOM:
+            return self.late.where[:0]
+        self.late.count(pixels, age, known)
         return self.late.returned(1 if frame % _RARELY == 0 else math.inf if frame % _LOOKS else self._many)
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
