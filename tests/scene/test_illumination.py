@@ -386,3 +386,21 @@ def test_drift_beyond_full_scale_takes_over_no_object():
     nothing = np.zeros(background.shape[:2], np.uint8)
     factors = Illumination(background.shape, THRESHOLD).drift(frame, background, nothing, 0.06, 1.0)
     np.testing.assert_allclose(factors[:12], 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+def test_light_is_judged_where_the_background_is_known(channels):
+    base, wrong = picture(channels), picture(channels, seed=5)
+    unknown = box(*base.shape[:2], 0, 0, 1, 0.8)
+    believed = np.where(unknown[..., np.newaxis], wrong, base).astype(F)  # mostly wrong
+    illumination = Illumination(base.shape, THRESHOLD)
+    lit, other = noisy(0.7 * base).reshape(-1), noisy(0.7 * wrong).reshape(-1)
+    illumination.set_unknown(np.flatnonzero(unknown))
+    light = illumination.explain(lit, [believed.reshape(-1)], 0.35)
+    assert light is not None
+    assert light.explained > 0.9
+    assert illumination.explain(other, [believed.reshape(-1)], 0.35) is None
+    illumination.set_unknown(np.arange(round(0.95 * unknown.size)))  # of nearly nothing known, all counts
+    light = illumination.explain(other, [believed.reshape(-1)], 0.35)
+    assert light is not None
+    assert 0.7 < light.explained < 0.95
