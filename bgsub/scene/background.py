@@ -16,7 +16,7 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import PERIOD, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination
-from bgsub.scene.start_colours import CleanedFrames, LateColours, StartBuffer, StartColours
+from bgsub.scene.start_colours import NOWHERE, CleanedFrames, LateColours, StartBuffer, StartColours
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import SUBSET_WORK, Parts, batch_start_in_parts, passes_cross_validation
 from bgsub.tracking.subspace import SubspaceUpdate
@@ -30,7 +30,7 @@ _CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
 _RESTORED = 256  # steps after which the background behind objects is restored
 _LOOKS, _RARELY = 4, 32  # frames between two looks at what has returned, and between those at less than ...
 _MANY = 0.002  # ... this share of the pixels
-_SELDOM = 8  # frames of which two are counted, while unknown pixels are fewer than this many times that share
+_SELDOM, _HARDLY = 8, 0.016  # frames of which two are counted, while less than this share is unknown
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -104,7 +104,7 @@ class TrackedBackground:
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
         self._places = self._index // frames.channels
         self._passed = 0  # frames since `restore`, counted as the ages are
-        self._many = _MANY * frames.size / frames.channels
+        self._pixels = frames.size // frames.channels
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
         """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change."""
@@ -182,10 +182,10 @@ class TrackedBackground:
     def returned(self, pixels: np.ndarray, age: np.ndarray | None, known: np.ndarray | None) -> np.ndarray:
         """Count the colours of a frame; return the pixels, (n,) indices, that show a background that the start hid."""
         frame = self._subspace.updates
-        if frame % _SELDOM > 1 and self.late.where.size < self._many * _SELDOM:
-            return self.late.where[:0]
+        if frame % _SELDOM > 1 and self.late.where.size < _HARDLY * self._pixels:
+            return NOWHERE
         self.late.count(pixels, age, known)
-        return self.late.returned(1 if frame % _RARELY == 0 else math.inf if frame % _LOOKS else self._many)
+        return self.late.returned(1 if frame % _RARELY == 0 else math.inf if frame % _LOOKS else _MANY * self._pixels)
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background at the pixels `due`, (h, w) bool."""
@@ -209,7 +209,7 @@ class StartFit:
     ) -> None:
         """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
-        self._start, self._late = start, LateColours.after(start.colours, tracked.frames, tracked.parameters)
+        self._late = LateColours.after(start.colours, tracked.frames, tracked.parameters)
         self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
         self._pending, self._lights = len(outdated), len(np.unique(start.buffer.lights[outdated]))
         if state:
@@ -258,7 +258,6 @@ class StartFit:
         for frame in buffer.frames:
             self._late.count(frame)
             yield self._late.colours[0].size
-        self._late.begin(self._start.colours)
         X = self.tracked.cleaned(self._buffer.frames, self.colours, self._limit)
         yield SUBSET_WORK
         yield from self.tracked.fit(X)
@@ -269,4 +268,5 @@ class StartFit:
         late = (start.colours.background != self.colours).reshape(cube).any(axis=2)
         if late.any():
             self.tracked.absorb(start.colours.background.reshape(cube), late)
+        self._late.begin(start.colours)
         self.tracked.late = self._late

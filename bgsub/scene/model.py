@@ -23,6 +23,7 @@ from bgsub.scene.registration import Movement
 from bgsub.scene.segmentation import SceneLook, Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
+from bgsub.scene.start_colours import NOWHERE
 from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -48,7 +49,6 @@ _TURNS, _BANDS = 4, 4  # later looks: each at this many bands, all of the pictur
 _THIN = 3  # lines of the thinnest band
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
 _QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
-_NOWHERE = np.empty(0, np.int64)
 _ALIKE = 1.5  # largest ratio of the two estimates
 
 
@@ -87,7 +87,7 @@ class SceneModel:
     @property
     def _unknown(self) -> np.ndarray:
         """The pixels, (n,) indices, whose background is still unknown after the start."""
-        return _NOWHERE if self.tracked is None else self.tracked.late.where
+        return NOWHERE if self.tracked is None else self.tracked.late.where
 
     @property
     def phase(self) -> Phase:
@@ -388,7 +388,7 @@ class SceneModel:
         seen = engine.strong, engine.filled, training.known, self.objects.age, pixels, engine.picture
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
-        returned = _NOWHERE
+        returned = NOWHERE
         if self.tracked is not None and compared.update is not None:
             age = self.objects.hidden_pixels()
             self.tracked.learn(compared.update, rate, age, elapsed)

@@ -36,7 +36,8 @@ _STOOD = 10  # frames of one colour after which foreground stands still and is n
 _SAMPLE = 5000  # pixels for the noise
 _CALMEST = 0.25  # quantile of their changes, as much of the frame may move
 _WORK = 150_000  # pixels per band, see `bands_for`
-_NOWHERE = np.empty(0, np.int64)
+#: No pixels.
+NOWHERE = np.empty(0, np.int64)
 
 
 class StartBuffer:
@@ -181,7 +182,7 @@ class StartColours:
             self._learn_noise(pixels, before)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
-        self._count(pixels, limit, _NOWHERE if known is None else np.flatnonzero(known))
+        self._count(pixels, limit, NOWHERE if known is None else np.flatnonzero(known))
 
     def _count(self, pixels: np.ndarray, limit: np.ndarray, hidden: np.ndarray) -> bool:
         """Count the colours of pixels, (m,), the same within a `limit`, (n,); return whether a commonest one changes.
@@ -219,7 +220,7 @@ class LateColours(StartColours):
     """
 
     def __init__(
-        self, frames: FrameFormat, parameters: SubtractorParameters, where: np.ndarray = _NOWHERE, noise: float = 0.0
+        self, frames: FrameFormat, parameters: SubtractorParameters, where: np.ndarray = NOWHERE, noise: float = 0.0
     ) -> None:
         """Begin to count at some pixels, (n,) indices, with the noise of the start."""
         super().__init__(frames, parameters.threads, where.size)
@@ -244,7 +245,7 @@ class LateColours(StartColours):
         """
         if not self.where.size:
             return
-        hidden = _NOWHERE if age is None else np.flatnonzero(age.take(self.where) > _STOOD)
+        hidden = NOWHERE if age is None else np.flatnonzero(age.take(self.where) > _STOOD)
         if known is not None:
             hidden = np.union1d(hidden, np.flatnonzero(known.take(self.where)))
         if self._count(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
@@ -257,11 +258,11 @@ class LateColours(StartColours):
         None if there are fewer than `least`.
         """
         if self.where.size < least:
-            return _NOWHERE
+            return NOWHERE
         is_known = self.counts[0] >= self._enough
         found = (self._last == 0) & (is_known | (self._new != 0))
         if np.count_nonzero(found) < least:
-            return _NOWHERE
+            return NOWHERE
         self._new[found] = 0
         where, left = self.where[found], np.flatnonzero(~(found & is_known))
         if left.size < self.where.size:
