@@ -2,16 +2,16 @@
 
 A mover counts if it covers at least 2.5e-4 of the picture in 5 frames. An object belongs to the mover that it covers in
 most of its frames, and is false if it covers none in half of them. A mover without an object is merged if objects of
-others cover it in half of its frames, and missed otherwise; each further object of a mover is a split. For SOURCES
-(videos, folders of images), which have no ground truth, the script counts the objects and those that began in the start
-phase. Usage: python scripts/events.py [SOURCE...] [--frames N] [--seeds N].
+others cover it in half of its frames, and missed otherwise; each further object of a mover is a split. The movers of
+labelled sequences are the objects that are found in their masks. Usage: python scripts/events.py [SEQUENCE...]
+[--frames N] [--seeds N].
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -20,11 +20,11 @@ import numpy as np
 
 from bgsub import BackgroundSubtractor, synthetic
 from bgsub.errors import BgsubError
+from bgsub.evaluation.metrics import MOVING, OUTSIDE
+from bgsub.evaluation.sequences import Sequence, find_sequences
 from bgsub.events import ObjectLinker
 from bgsub.events.event import ObjectInFrame
-from bgsub.jobs.simple import frames_per_second
 from bgsub.video.sources.base import Frame
-from bgsub.video.sources.opening import open_source
 
 _LEAST_SHARE, _LEAST_FRAMES = 2.5e-4, 5  # smallest share of the picture, and number of frames, of a mover
 _OWNED = 0.2  # share of an object's pixels that belong to its mover
@@ -67,8 +67,8 @@ class ObjectScorer:
         self._owners: dict[int, Counter] = defaultdict(Counter)  # movers of each object, in frames
         self._covered: Counter = Counter()  # frames in which an object covers half of a mover
 
-    def add(self, objects: Iterable[ObjectInFrame], movers: list[Movers]) -> None:
-        """Add objects of any frames; `movers` are those of all frames so far."""
+    def add(self, objects: Iterable[ObjectInFrame], movers: dict[int, Movers]) -> None:
+        """Add objects of any frames; `movers` are those of each frame so far."""
         for one in objects:
             x, y, w, h = one.box
             there = movers[one.frame].items()
@@ -78,10 +78,10 @@ class ObjectScorer:
             for key, pixels in common.items():
                 self._covered[key] += 2 * pixels >= np.count_nonzero(movers[one.frame][key])
 
-    def counts(self, movers: list[Movers]) -> Counts:
+    def counts(self, movers: dict[int, Movers]) -> Counts:
         """Return the counts after the last frame."""
         seen: Counter = Counter()
-        for frame in movers:
+        for frame in movers.values():
             seen.update(key for key, mask in frame.items() if np.count_nonzero(mask) >= _LEAST_SHARE * mask.size)
         wanted = {key for key, frames in seen.items() if frames >= _LEAST_FRAMES}
         of_mover: Counter = Counter()
@@ -99,48 +99,59 @@ def scored(name: str, frames: int, seed: int) -> Counts:
     place, options = name.split(maxsplit=1)[0], SCENES[name]
     scene = synthetic.scene(place, length=frames, seed=seed, **options)
     subtractor, linker = BackgroundSubtractor(fps=float(scene.fps)), ObjectLinker(float(scene.fps))
-    scorer, movers = ObjectScorer(), []
+    scorer, movers = ObjectScorer(), {}
     for index, (image, _) in enumerate(scene):
-        movers.append(scene.movers(index))
+        movers[index] = scene.movers(index)
         scorer.add(linker.update(Frame(index, "", None, image), subtractor.process(image)), movers)
     return scorer.counts(movers)
 
 
-def counted(source: str, frames: int | None) -> tuple[int, int]:
-    """Return the numbers of objects, and of objects that began in the start phase."""
-    with open_source(source) as opened:
-        fps = frames_per_second(opened)
-        subtractor, linker = BackgroundSubtractor(fps=fps), ObjectLinker(fps)
-        starting, events = -1, []
-        for frame in islice(opened, frames):
-            separation = subtractor.process(frame.image)
-            starting = frame.index if separation.phase == "start" else starting
-            linker.update(frame, separation)
-            events += linker.take_finished()
-    events += linker.finish()
-    return len(events), sum(event.start_frame <= starting for event in events)
+def labelled(sequence: Sequence, frames: int | None) -> Counts:
+    """Return the counts of a sequence; its movers are the objects that are found in its masks."""
+    subtractor, linker, true_linker = BackgroundSubtractor(), ObjectLinker(), ObjectLinker()
+    scorer, objects, movers = ObjectScorer(), [], {}
+    for number, image in islice(sequence.frames(), frames):
+        frame, separation, truth = Frame(number, "", None, image), subtractor.process(image), sequence.truth(number)
+        if truth is not None:
+            separation = replace(separation, mask=separation.mask * (truth != OUTSIDE))
+        objects += linker.update(frame, separation)
+        if truth is not None:
+            movers[number] = {}
+            mask = np.where(truth == MOVING, truth, np.uint8(0))
+            for one in true_linker.update(frame, replace(separation, mask=mask, phase="tracking", event=None)):
+                x, y, w, h = one.box
+                mover = movers[one.frame].setdefault((one.id,), np.zeros(mask.shape, bool))
+                mover[y : y + h, x : x + w] = one.mask
+    scorer.add([one for one in objects if one.frame in movers], movers)
+    return scorer.counts(movers)
 
 
 @click.command()
-@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@click.argument("sequences", nargs=-1, metavar="[SEQUENCE...]")
 @click.option("--frames", type=click.IntRange(1), help="Only the first frames; 500 of a scene.")
 @click.option("--seeds", type=click.IntRange(0), default=2, show_default=True, help="Scenes of each kind.")
-def main(sources: tuple[str, ...], frames: int | None, seeds: int) -> None:
-    """Print the table of the scenes, then the objects of each SOURCE."""
+def main(sequences: tuple[str, ...], frames: int | None, seeds: int) -> None:
+    """Print the table of the scenes, and that of each labelled SEQUENCE."""
     names = [column.name for column in fields(Counts)]
-    total = Counts()
     click.echo(f"{'scene':22s}" + "".join(f"{name:>9s}" for name in names))
-    for scene in SCENES if seeds else ():
-        counts = sum((scored(scene, frames or 500, seed) for seed in range(seeds)), Counts())
-        total += counts
-        click.echo(f"{scene:22s}" + "".join(f"{number:9d}" for number in astuple(counts)))
-    click.echo(f"{'all':22s}" + "".join(f"{number:9d}" for number in astuple(total)))
-    for source in sources:
-        try:
-            objects, early = counted(source, frames)
-        except BgsubError as error:
-            raise click.ClickException(str(error)) from None
-        click.echo(f"{source}: {objects} objects, {early} of them began in the start phase")
+
+    def row(name: str, counts: Counts) -> str:
+        return f"{name:22s}" + "".join(f"{number:9d}" for number in astuple(counts))
+
+    def show(rows: Iterable[tuple[str, Counts]]) -> None:
+        total = Counts()
+        for name, counts in rows:
+            click.echo(row(name, counts))
+            total += counts
+        click.echo(row("all", total))
+
+    if seeds:
+        show((scene, sum((scored(scene, frames or 500, seed) for seed in range(seeds)), Counts())) for scene in SCENES)
+    try:
+        if sequences:
+            show((one.name, labelled(one, frames)) for one in find_sequences(sequences))
+    except BgsubError as error:
+        raise click.ClickException(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def test_each_kind_of_error_is_counted():
         return ObjectInFrame(number, frame, None, (x, 5, w, 5), (x, 5), 5 * w, np.ones((5, w), bool))
 
     # Mover 1 is split, 2 and 3 share an object, 4 is missed; one object is false.
-    movers = [{(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for _ in range(8)]
+    movers = {n: {(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for n in range(8)}
     scorer = events_script.ObjectScorer()
     for frame in range(8):
         scorer.add([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
@@ -129,9 +129,20 @@ def test_objects_of_a_small_scene(monkeypatch, tmp_path):
     result = CliRunner().invoke(events_script.main, ["--frames", "60", "--seeds", "1"])
     assert result.exit_code == 0, result.output
     assert [line.split()[0] for line in result.output.splitlines()] == ["scene", "lobby", "all"]
-    refused = CliRunner().invoke(events_script.main, ["--seeds", "0", str(tmp_path / "none.mp4")])
+    refused = CliRunner().invoke(events_script.main, ["--seeds", "0", str(tmp_path)])
     assert refused.exit_code == 1
-    assert "no such file" in refused.output
+    assert "Error: no sequence in" in refused.output
+
+
+@pytest.mark.large
+def test_objects_of_a_labelled_sequence(folder):
+    result = CliRunner().invoke(events_script.main, ["--seeds", "0", str(folder)])
+    assert result.exit_code == 0, result.output
+    (header, *rows) = [line.split() for line in result.stdout.splitlines()]
+    assert len(rows) == 2
+    for row in rows:
+        counts = dict(zip(header[1:], map(int, row[1:]), strict=True))
+        assert [counts[name] for name in ("movers", "missed", "merged", "split")] == [1, 0, 0, 0]
 
 
 @pytest.mark.slow

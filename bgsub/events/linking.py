@@ -23,9 +23,9 @@ DEFAULT_FPS = 25.0
 #: Smallest share of the frame that is an object by default.
 MIN_AREA_SHARE = 2.5e-4
 
-_JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part
+_JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part (three times above and below)
 # Remains of a light change may look like objects for so many seconds, or for so many frames if these last longer.
-_SETTLING, _SETTLING_FRAMES = 1.0, 2
+_SETTLING, _SETTLING_FRAMES = 1.5, 2
 _LATEST = 4  # times that long, after which a track is confirmed even if the light keeps changing
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
@@ -54,8 +54,9 @@ class ObjectLinker:
 
     The Hungarian algorithm assigns the objects of each frame to the tracks twice: first by the intersection over union
     of the masks, at the last place or at the one predicted at constant velocity, whichever is larger; then the rest by
-    the distance from the predicted centroid, within a gate of 0.75 box diagonals (2 for an object seen once) plus half
-    of the predicted way, and for areas that differ by a factor of 5 at most.
+    the distance from the predicted centroid, within a gate of half a box diagonal (2 for an object seen once) plus half
+    of the predicted way, and for areas that differ by a factor of 5 at most. The velocity is a mean with a time
+    constant of 0.4 s.
 
     Both gains are multiplied by the likeness of the colours: the chromaticities of the detection are compared with the
     mean ones of the track while it was alone. Frames in grey have none.
@@ -71,23 +72,24 @@ class ObjectLinker:
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
     direction counts in addition. A track whose count falls to 0 starts again; one with a count in between is an object
     after ten times `min_duration` in sight. While the background model starts, only movement counts. One sight suffices
-    if frames are `max_gap` seconds or more apart. No track is confirmed within a second (or two frames) after a light
-    change, nor as a satellite: at most a fifth of the area of a confirmed object and at most a fifth of its extent away
-    from it. Tracks of events are thinned: after 4096 points every second one is dropped.
+    if frames are half of `max_gap` or more apart. Within 1.5 seconds (or two frames) after a light change, only a track
+    that has moved by its own size in one direction is confirmed. A satellite never is: a track with at most a fifth of
+    the area of a confirmed object, at most a fifth of its extent away from it. Tracks of events are thinned: after
+    4096 points every second one is dropped.
 
     Parameters
     ----------
     fps : float or Fraction, optional
         Frames per second for frames without time. Without both, 25 is assumed internally and times are None.
-    max_gap : float, default 0.5
+    max_gap : float, default 1
         Longest time in seconds that an object may be out of sight.
     min_duration : float, default 0.2
         Seconds that an object must be seen, if its shape stays the same; longer if it does not.
     min_area : int, optional
         Least area in pixels; by default 2.5e-4 of the frame and at least 4.
     join : int, optional
-        Parts of the foreground at most twice as many pixels apart are one object; by default 0.005 of the shorter
-        side of the frame.
+        Parts of the foreground at most twice as many pixels apart are one object, six times as many if one is above
+        the other; by default 0.005 of the shorter side of the frame.
     max_area, max_width, max_height : float, default 1
         Largest area, width and height of an object, as shares of those of the frame.
     max_hidden : float, default 3
@@ -117,7 +119,7 @@ class ObjectLinker:
         self,
         fps: float | Fraction | None = None,
         *,
-        max_gap: float = 0.5,
+        max_gap: float = 1.0,
         min_duration: float = 0.2,
         min_area: int | None = None,
         join: int | None = None,
@@ -256,7 +258,7 @@ class ObjectLinker:
         """Start a track; its first sight counts fully if frames are rare, else by the share of confirmed tracks."""
         state, time = self.state, self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
-        is_rare = state.interval >= self._max_gap - CLOSE  # an object may leave before the next frame
+        is_rare = 2 * state.interval >= self._max_gap - CLOSE  # an object may leave before the next frame
         trust = 1.0 if is_rare else (1 + state.count) / (1 + state.count + state.dropped)
         solid = min(state.interval, self._min_duration) * trust
         earliest = max(self.clock, state.settled_at)
@@ -279,6 +281,7 @@ class ObjectLinker:
             return [one]
         track.pending.append(one)
         settling = self.clock < track.earliest - CLOSE and track.seen < _LATEST * self._settling - CLOSE
+        settling = settling and not track.has_left()
         least = self._min_duration - CLOSE
         lasts = (track.seen >= _UNDECIDED * least and not self._starting) or len(track.pending) >= _MOST_PENDING
         if settling or track.seen < least or not (lasts or track.is_object(least, self._starting)):

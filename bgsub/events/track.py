@@ -13,7 +13,7 @@ from bgsub.events.event import Event, EventKind, ObjectInFrame
 
 Point = tuple[float, float]
 
-_SMOOTHING = 0.35  # weight of the newest step in the velocity
+_STEADY_SECONDS = 0.4  # time constant of the velocity
 _LEVEL = 0.55  # Dice coefficient of two sights that is evidence neither for an object nor for noise
 _UNSEEN = 0.8  # of a frame in sight: below 1, so that an object seen in every second frame is confirmed
 _SIGNIFICANT = 6.0  # a random walk gets that far beyond its steps in one of exp(6) = 400 cases
@@ -48,9 +48,18 @@ class Track:
 
     def is_object(self, seconds: float, starting: bool) -> bool:
         """Whether this is an object; `seconds` for one at rest, and motion alone while the model starts."""
-        motion = math.dist(self.origin, self.last.centroid) ** 2 / max(self.walked, 1.0)  # 1 for a random walk
-        moved = motion / _SIGNIFICANT
+        moved = self._way**2 / max(self.walked, 1.0) / _SIGNIFICANT  # 1 / _SIGNIFICANT for a random walk
         return moved >= 1 if starting else self.solid >= seconds * (1 - moved)
+
+    @property
+    def _way(self) -> float:
+        """Distance in pixels from where it began."""
+        return math.dist(self.origin, self.last.centroid)
+
+    def has_left(self) -> bool:
+        """Whether it has moved by its own size in one direction, as remains of a light change do not."""
+        side = math.sqrt(max(self.last.area, self.event.peak_area))
+        return self._way >= max(side, math.sqrt(_SIGNIFICANT * self.walked))
 
     def has_changed(self) -> bool:
         """Whether a merged track has become another object: it moves in the opposite direction and has another size."""
@@ -84,7 +93,7 @@ class Track:
         """Update the motion model and the confirmation with a sight."""
         passed, before = clock - self.clock, self.last
         if self.anchor is None and passed > 0:
-            weight = _SMOOTHING if self.event.frames > 1 else 1.0
+            weight = max(passed / (passed + _STEADY_SECONDS), 1 / self.event.frames)
             step = ((b - a) / passed for a, b in zip(before.centroid, detection.centroid, strict=True))
             x, y = (old + weight * (new - old) for old, new in zip(self.velocity, step, strict=True))
             self.velocity = (x, y)
@@ -136,7 +145,7 @@ class Track:
         self.add(one)
 
 
-_REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new track's diagonal, of the predicted way
+_REACH, _YOUNG_REACH, _SLACK = 0.5, 2.0, 0.5  # of the diagonal, of a new track's diagonal, of the predicted way
 _SIZE_RATIO = 5.0  # between two sights of an object
 _MERGED_SHARE = 0.3  # of an object's mask that lies in the one it has merged into
 _FRAGMENT_SHARE = 0.25  # of a merged object's area that a part must have

@@ -37,15 +37,15 @@ def test_an_object_at_constant_speed_is_one_event():
     assert all(one.mask.all() and one.mask.shape == (12, 8) for one in objects)
 
 
-@pytest.mark.parametrize(("apart", "count"), [(2, 1), (3, 2)])
-def test_parts_closer_than_the_join_are_one_object(apart, count):
-    _, objects = link([[(10, 10, 8, 8), (18 + apart, 10, 8, 8)]] * 6, join=1)
+@pytest.mark.parametrize(("x", "y", "count"), [(2, 0, 1), (3, 0, 2), (0, 6, 1), (0, 7, 2)])
+def test_parts_closer_than_the_join_are_one_object(x, y, count):
+    _, objects = link([[(10, 10, 8, 8), (10 + bool(x) * (8 + x), 10 + bool(y) * (8 + y), 8, 8)]] * 6, join=1)
     assert (len({one.id for one in objects}), sum(one.area for one in objects if one.frame == 5)) == (count, 128)
 
 
-# The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
-@pytest.mark.parametrize(("gap", "fps", "count"), [(12, 25, 1), (13, 25, 2), (4, 5, 2)])
-def test_gaps_up_to_half_a_second_are_bridged(gap, fps, count):
+# The gap is counted from the last sight to the next one: 25 intervals of 40 ms are still within 1 s.
+@pytest.mark.parametrize(("gap", "fps", "count"), [(25, 25, 1), (26, 25, 2), (5, 5, 1), (6, 5, 2)])
+def test_gaps_up_to_a_second_are_bridged(gap, fps, count):
     boxes = walk((5, 10), (1, 0), 20 + gap)
     events, _ = link(together(boxes[:10] + [None] * (gap - 1) + boxes[9 + gap :]), fps=fps)
     assert len(events) == count
@@ -86,13 +86,27 @@ def test_satellites_are_no_objects_until_they_move_away():
 
 
 def test_remains_of_a_light_change_are_no_objects():
-    spot = [None] * 10 + [(10, 10, 8, 8)] * 20
+    spot = [None] * 10 + [(10, 10, 8, 8)] * 35
     assert link(together(spot), events={10: "light-change"})[0] == []
     assert len(link(together(spot))[0]) == 1
     known_before = link(together(spot), events={16: "light-change"})[0]
     assert [event.start_frame for event in known_before] == [10]
-    stays = link([[(10, 10, 8, 8)]] * 30, events={2: "light-change"})[0]
+    stays = link([[(10, 10, 8, 8)]] * 42, events={2: "light-change"})[0]
     assert [event.start_frame for event in stays] == [0]
+
+
+def test_an_object_that_walks_is_known_at_once_after_a_light_change():
+    walker, grows = walk((10, 10), (1, 0), 20), [(60, 10, 4 + i, 8) for i in range(20)]
+    events, _ = link(together(walker, grows), events={2: "light-change"}, join=0)
+    assert [event.boxes[0][1:] for event in events] == [walker[0]]
+
+
+def test_the_velocity_of_a_swaying_walker_is_that_of_its_way():
+    linker = ObjectLinker(RATE)
+    for pair in pairs(together([(5 + 2 * i + 2 * (i % 2), 10, 8, 12) for i in range(40)])):
+        linker.update(*pair)
+    (track,) = linker.state.tracks
+    assert track.velocity == pytest.approx((2 * RATE, 0), abs=0.06 * 2 * RATE)
 
 
 def test_a_cut_ends_all_objects():
