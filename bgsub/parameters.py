@@ -209,7 +209,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     )
     scale: float | Literal["auto", "fast"] = _parameter(
         "auto",
-        "reduce the frame by this factor for processing, by default .67 at 320x240 and .25 at 1920x1080, fast is "
+        "reduce the frame by this factor for processing, by default .5 at 320x240 and .25 at 1920x1080, fast is "
         "three quarters of that; the mask has full size",
         0.05,
         1,

@@ -101,8 +101,9 @@ class BackgroundSubtractor(OpenCVNames):
     absorb_after : float, default 60
         Seconds until a standing object becomes background; inf for never.
     scale : float in [0.05, 1], "auto" or "fast", default "auto"
-        Process frames reduced by this factor in height and width, by default (20,000 / (h w))^0.3: .67 at 320x240, .40
-        at 768x576, .25 at 1920x1080, but 1 for frames of at most 35,000 pixels; "fast" is three quarters of "auto".
+        Process frames reduced by this factor in height and width. By default 1 for frames of at most 35,000 pixels, .5
+        from 320x240 to 500x380, (19,200 / (h w))^0.3 beyond: .39 at 768x576, .25 at 1920x1080; between 35,000 and
+        76,800 pixels, such that 19,200 are left. "fast" is three quarters of "auto".
         Results keep their full size: the mask has the edges of the frame, the background its detail; the residual is
         interpolated.
     threads : int, optional

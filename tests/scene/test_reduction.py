@@ -272,7 +272,15 @@ def test_background_of_a_shaking_camera_has_the_detail_of_full_size_frames(chann
 
 
 @pytest.mark.parametrize(
-    ("size", "scale"), [((35_000, 1), 1), ((240, 320), 0.668), ((1080, 1920), 0.248), ((1, 2_000_000), 0.251)]
+    ("size", "scale"),
+    [
+        ((35_000, 1), 1),
+        ((200, 200), 0.693),
+        ((240, 320), 0.5),
+        ((288, 352), 0.5),
+        ((1080, 1920), 0.245),
+        ((1, 2_000_000), 0.248),
+    ],
 )
 def test_automatic_scale(size, scale):
     frames = FrameFormat((*size, 3), "uint8", 255.0)
