@@ -64,7 +64,7 @@ _options = opt.combine(
     _of_input(
         "--scale",
         "factor",
-        type=opt.Number(0, 1, min_open=True),
+        type=opt.Share(0, 1, min_open=True),
         default=1.0,
         show_default=True,
         metavar="X",

@@ -91,7 +91,7 @@ class ObjectLinker:
         Parts of the foreground at most twice as many pixels apart are one object, six times as many if one is above
         the other; by default 0.005 of the shorter side of the frame.
     max_area, max_width, max_height : float, default 1
-        Largest area, width and height of an object, as shares of those of the frame.
+        Largest area, width and height of an object, as shares of those of the frame; while larger, it is not reported.
     max_hidden : float, default 3
         Longest time in seconds that an object may be hidden in another one.
     regions : Regions, optional
@@ -195,13 +195,12 @@ class ObjectLinker:
         self._size = mask.shape[1], mask.shape[0]
         min_area = max(4, round(MIN_AREA_SHARE * mask.size)) if self._min_area is None else self._min_area
         found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
-        if self._most != (1, 1, 1):
-            found = [one for one in found if self._fits(one, mask.shape)]
         found = [replace(one, look=look(frame.image, one)) for one in found]
+        fits = [self._fits(one, mask.shape) for one in found]
         links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
-            if row in links:
+            if row in links and (fits[links[row]] or track.event.id):
                 counted = min(state.interval, self._min_duration / _SIGHTS)
                 track.see(found[links[row]], clock, state.interval, counted, self.gap)
                 if track.event.id and track.has_changed():
@@ -209,8 +208,8 @@ class ObjectLinker:
                     for other in state.tracks:
                         other.host = 0 if other.host == track.event.id else other.host
                     track.replace(frame.index, self.time(frame), state.interval, self._min_duration)
-                result += self._record(track, frame)
-        for index in sorted(set(range(len(found))) - set(links.values())):
+                result += self._record(track, frame) if fits[links[row]] else []
+        for index in sorted(set(np.flatnonzero(fits)) - set(links.values())):
             result += self._begin(found[index], frame)
         return result
 

@@ -33,7 +33,7 @@ class MotionRules:
     min_area : int, optional
         The same in pixels, instead of `min_share`.
     min_duration : float
-        Seconds in which every frame must show motion.
+        Seconds in which every frame must show motion; one frame is enough if frames are as far apart.
     max_gap : float
         Seconds without motion that do not end an event.
     region_shares : mapping of str to float
@@ -148,7 +148,7 @@ class MotionEvents:
                 event.peak_box = x, y, w, h
             event.peak_share = max(event.peak_share, share)
             event.regions += [name for name in places if name not in (FRAME, *event.regions)]
-            if not event.id and clock - self.since >= self.rules.min_duration - CLOSE:
+            if not event.id and max(clock - self.since, interval) >= self.rules.min_duration - CLOSE:
                 self.count += 1
                 event.id, begun = self.count, [event]
             self.last = clock if event.id else self.last

@@ -147,9 +147,16 @@ def follow(steps: Iterator[Progress], callback: Callback | None, verbose: int) -
     for progress in steps:
         del objectives[progress.iteration - 1 :]
         objectives.append(progress.objective[-1])
-        if verbose and progress.iteration % verbose == 0:
-            print(f"step {progress.iteration}: mu {progress.mu:.3g}, objective {objectives[-1]:.6g}")
+        printed = bool(verbose) and progress.iteration % verbose == 0
+        if printed:
+            _print(progress)
         ended |= callback is not None and bool(callback(progress))
         if ended and progress.half != "part":  # a part lacks one factor of the whole
             break
+    if verbose and not printed:
+        _print(progress)
     return progress, objectives
+
+
+def _print(progress: Progress) -> None:
+    print(f"step {progress.iteration}: mu {progress.mu:.3g}, objective {progress.objective[-1]:.6g}")

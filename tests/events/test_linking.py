@@ -123,6 +123,15 @@ def test_peak_and_bounded_track(monkeypatch):
     assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
 
 
+def test_an_object_is_not_reported_while_it_is_too_large():
+    boxes = [(20, 10, 10 + 2 * min(i, 40 - i), 10) for i in range(40)]
+    limit = 0.3 * SHAPE[1]
+    (event,), objects = link(together(boxes), max_width=0.3)
+    assert [one.frame for one in objects] == [i for i, box in enumerate(boxes) if box[2] <= limit]
+    assert (event.frames, event.peak_box[2] <= limit) == (len(objects), True)
+    assert link([[(10, 10, 40, 10)]] * 10, max_width=0.3) == ([], [])
+
+
 def test_regions_visited_in_order():
     regions = Regions(["right=60,0,36,48", "left=0,0,30,48"])
     events, objects = link(together(walk((0, 10), (2, 0), 40)), regions=regions)
