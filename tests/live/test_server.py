@@ -123,7 +123,8 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
         assert picture().shape == (360, 640, 3)
     separation = put(server)
     with client.watch("/stream?view=mask") as picture:
-        np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
+        for _ in range(2):  # Chromium shows a picture when the next one comes
+            np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
         separation = put(server, index=5)
         np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
         with client.watch("/stream?view=panel") as other:
@@ -151,7 +152,8 @@ def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
     broadcast = server.broadcasts[0]
     assert broadcast._jpeg.count == 0
     with client.watch("/stream?view=mask") as first, client.watch("/stream?view=mask") as second:
-        first(), second()
+        for picture in (first, first, second, second):  # each picture comes twice if none follows
+            picture()
         assert broadcast._jpeg.count == 1
         put(server, index=6)
         first(), second()
@@ -309,7 +311,8 @@ def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monke
     viewer = server.broadcasts[0]._jpeg.viewer
     with monkeypatch.context() as patch, client.watch("/stream?view=mask") as picture:
         patch.setattr(viewer, "view", lambda *_: 1 / 0)
-        assert picture().shape == (360, 640, 3)
+        for _ in range(2):
+            assert picture().shape == (360, 640, 3)
         put(server)
         wait_until(lambda: "the view mask cannot be shown" in caplog.text)
         assert client.refusal("/picture.jpg") == (503, "camera has no picture")
