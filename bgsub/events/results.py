@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bgsub.errors import SourceError, counted
 from bgsub.events.clips import LIST_NAME, is_plain
+from bgsub.events.event import EventKind
 from bgsub.storage.durable_io import os_errors_as, write_whole
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import EVENT_FORMATS
@@ -122,17 +123,38 @@ class StoredObject:
         return cls(number, first, last, start, end, texts[0], regions, texts[1], (width, height), frames, boxes, times)
 
 
+class StoredChange(NamedTuple):
+    """An event of the whole frame of an events.jsonl, checked."""
+
+    kind: EventKind
+    start_frame: int
+    start: float | None  # seconds
+    began: str  # date and time, or ""
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> StoredChange:
+        """Return the event of a line; an error as of `StoredObject.of` if it is damaged."""
+        frame, start = int(record["start_frame"]), None if record["start_time"] is None else float(record["start_time"])
+        if not 0 <= frame < _MOST_FRAMES or not (start is None or abs(start) < _MOST):
+            raise ValueError("times must be finite")
+        return cls(EventKind(record["type"]), frame, start, str(record.get("began", ""))[:_MOST_TEXT])
+
+
 _MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64
 
 
 def read_objects(path: Path) -> Iterator[StoredObject]:
     """Yield the objects of an events.jsonl; SourceError for a line that is not an event."""
+    return (event for event in read_events(path) if isinstance(event, StoredObject))
+
+
+def read_events(path: Path) -> Iterator[StoredObject | StoredChange]:
+    """Yield the events of an events.jsonl; SourceError for a line that is not an event."""
     with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
             try:
                 record = json.loads(line)
-                if record["type"] == "object":
-                    yield StoredObject.of(record)
+                yield StoredObject.of(record) if record["type"] == "object" else StoredChange.of(record)
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError):
                 raise SourceError(f"'{path}', line {number}: not a valid event") from None
 
@@ -194,24 +216,20 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
                 "picture": link(base, inside(path.parent, row.get("thumbnail", ""))),
                 "clip": link(base, inside(path.parent, row["file"])),
             }
-    for one in read_objects(result.events) if result.events is not None else ():
-        if one.start is None or one.end is None:
-            begin, time = float(one.start_frame), f"frame {one.start_frame}"
-            text = f"object {one.id}, {one.end_frame - one.start_frame + 1} frames"
+    for one in read_events(result.events) if result.events is not None else ():
+        begin, time = one.start, f"frame {one.start_frame}"
+        if begin is not None:
+            time = clock_text(begin, whole=True)
+        event = {"source": result.name, "date": one.began, "second": one.start_frame if begin is None else begin}
+        event |= {"time": time, "clip": ""}
+        if isinstance(one, StoredChange):
+            yield {**event, "kind": one.kind, "text": one.kind.replace("-", " "), "regions": [], "picture": ""}
         else:
-            begin, time = one.start, clock_text(one.start, whole=True)
-            text = f"object {one.id}, {one.end - one.start:.1f} s"
-        yield {
-            "kind": "object",
-            "source": result.name,
-            "date": one.began,
-            "second": begin,
-            "time": time,
-            "text": text,
-            "regions": one.regions,
-            "picture": link(base, inside(result.folder, one.picture)),
-            "clip": "",
-        }
+            frames = f"{one.end_frame - one.start_frame + 1} frames"
+            text = frames if begin is None or one.end is None else f"{one.end - begin:.1f} s"
+            picture = link(base, inside(result.folder, one.picture))
+            text = f"object {one.id}, {text}"
+            yield {**event, "kind": "object", "text": text, "regions": one.regions, "picture": picture}
 
 
 def _instant(date: str) -> float:

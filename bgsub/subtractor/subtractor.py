@@ -365,12 +365,15 @@ class BackgroundSubtractor(OpenCVNames):
         if shape is not None and (len(shape) < 3 or (len(shape) == 3 and shape[2] <= MAX_CHANNELS < shape[1])):
             raise ParameterError(f"frames must be several images, got one of shape {shape}")
         has_frames, is_one = False, True  # of one scene
+        absorb_after = self._parameters.absorb_after
+        self.tune(absorb_after=math.inf)  # what was not there from the beginning
         try:
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
                 has_frames = True
                 is_one &= self._result is None or self._result.event not in _OTHER_SCENE
         finally:
+            self.tune(absorb_after=absorb_after)
             self._time = self._next_time = None
             if self._scenes is None:
                 self.clear()

@@ -92,13 +92,16 @@ def test_the_overview_has_clips_and_objects_of_all_results_by_time(tmp_path):
     track(tmp_path / "b", CROSSING, start=100.0)
     clips_of(tmp_path / "b" / "clips", {"file": "x 1.mp4", "start": "99", "end": "104.5", "thumbnail": "x 1.jpg"})
     clips_of(tmp_path / "door", {"file": "d.mkv", "start": "0", "end": "2", "began": "2026-01-02T03:04:05"})
+    with (tmp_path / "a" / "events.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "light-change", "start_frame": 99, "start_time": 90.0}) + "\n")
     assert [result.name for result in find_results(tmp_path)] == ["a", "b", "door"]
-    assert write_overview(tmp_path, tmp_path / "overview.html", "All") == 6
+    assert write_overview(tmp_path, tmp_path / "overview.html", "All") == 7
     page, events = page_data(tmp_path / "overview.html")
     assert "<h1>All</h1>" in page
     assert [(one["source"], one["kind"]) for one in events] == [
-        ("a", "object"), ("a", "object"), ("b", "clip"), ("b", "object"), ("b", "object"), ("door", "clip"),
+        *[("a", "object")] * 2, ("a", "light-change"), ("b", "clip"), *[("b", "object")] * 2, ("door", "clip"),
     ]  # fmt: skip
+    assert (events.pop(2)["time"]) == "00:01:30"
     assert events[0]["picture"] == "a/objects/000001.jpg"
     assert events[0]["regions"] == ["left"]
     assert (events[2]["clip"], events[2]["picture"]) == ("b/clips/x%201.mp4", "b/clips/x%201.jpg")
@@ -156,6 +159,8 @@ def damaged(**values):
     [
         *("{", "[]", "{}", "3", "[" * 100_000, '{"type":"object","start_frame":1,"end_frame":2}'),
         *(damaged(start_time=float("nan")), damaged(end_time=float("inf")), damaged(end_frame=1e400)),
+        *(damaged(type=kind, start_frame=frame) for kind, frame in (("motorcar", 1), ("covered", -1))),
+        damaged(type="covered", start_time=1e10),
         *(damaged(id=-1), damaged(start_frame="x"), damaged(picture="\ud800.jpg"), damaged(track=None)),
         *(damaged(regions=wrong) for wrong in (None, [3])),
         *(damaged(track={"frame": [1], "time": [0.0], "box": boxes}) for boxes in BOXES),

@@ -68,6 +68,16 @@ def test_an_object_that_leaves_is_found_from_the_first_frame_on(tmp_path, kind):
     np.testing.assert_array_equal(separated, masks)
 
 
+def test_what_becomes_background_later_is_not_missed_at_the_beginning():
+    frames, subtractor = make_video()[::-1], bgsub.BackgroundSubtractor(**PARAMETERS, absorb_after=2.0)
+    masks = masks_of(ArraySource(frames), subtractor)
+    arrives = LENGTH - LEAVES
+    assert not np.count_nonzero(masks[:arrives])
+    assert found(masks[arrives + 15]) > 0.9
+    assert not np.count_nonzero(masks[-5:])
+    assert subtractor.get_params()["absorb_after"] == 2.0
+
+
 def test_rehearsal_starts_the_stream_once_more():
     frames, subtractor = make_video(), make()
     assert subtractor.rehearse(iter(frames))
