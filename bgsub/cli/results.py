@@ -65,7 +65,7 @@ def search(
     RESULTS is a folder that bgsub run, track or batch wrote; its objects (events.jsonl) are searched, or, if there are
     none, its masks (mask.mkv, mask/). Names such as cam-events.jsonl and cam-mask.mkv are found as well. RESULTS can
     also be a video or folder of masks. The number is the ID of the object or that of the motion event; the peak is the
-    largest share of the region. Times are from the start of each recording.
+    largest share of the region. Times are from the start of each recording; those of cameras have a date as well.
     """
     from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.search import search_results  # noqa: PLC0415 - as above

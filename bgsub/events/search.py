@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
@@ -152,6 +154,9 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
             event.regions = [name for name, share in zip(regions.names, shares[:, part], strict=True) if share.any()]
             picture = inside(result.folder, one.picture)
             event.picture = None if picture is None else str(Path(picture))
+            with suppress(ValueError, OverflowError):  # no date
+                later = timedelta(seconds=(start or 0.0) - (one.start or 0.0))
+                event.began = (datetime.fromisoformat(one.began) + later).isoformat(timespec="milliseconds")
             yield row_of(event, result.name)
 
 

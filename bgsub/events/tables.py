@@ -136,6 +136,7 @@ def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:
         "regions": list(event.regions),
         "source": source,
         "source_start": None if start is None else start - begin,
+        "began": event.began,
         "clip": event.clip,
         "picture": event.picture,
     }
@@ -149,6 +150,7 @@ def motion_table(rows: Sequence[Row]) -> str:
     several = len({row["source"] for row in rows}) > 1 or any(is_later)
     shown: dict[str, list[str]] = {
         "#": [str(row["number"]) for row in rows],
+        "date": [(row["began"] or "")[:19].replace("T", " ") for row in rows],
         "start": [_place(row["start"], row["start_frame"]) for row in rows],
         "end": [_place(row["end"], row["end_frame"]) for row in rows],
         "length": [_length(row) for row in rows],
@@ -176,7 +178,7 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
     """Write the rows as a CSV file; SinkError if it cannot be written."""
     names = (
         *("number", "start", "end", "length", "start_frame", "end_frame", "peak_share", "peak_frame"),
-        *("x", "y", "w", "h", "regions", "source", "source_start", "clip", "picture"),
+        *("x", "y", "w", "h", "regions", "source", "source_start", "began", "clip", "picture"),
     )
     lines = [csv_row(names)]
     for row in rows:

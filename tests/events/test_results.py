@@ -196,6 +196,16 @@ def test_search_in_objects(tmp_path, text):
     assert search_results(tmp_path, Regions(["gate=40,40,10,8"])) == []
 
 
+def test_search_gives_the_date_of_what_a_camera_saw(tmp_path):
+    late = {"track": {"frame": [1, 60], "time": [0.5, 61.5], "box": [[0, 0, 5, 5], [30, 0, 5, 5]]}}
+    lines = [{**GOOD, **late, "start_time": 0.5, "began": date} for date in ("2026-01-02T23:59:30.000+01:00", "x")]
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rows = search_results(tmp_path, Regions(["30,0,5,5"]))
+    assert [row["began"] for row in rows] == ["2026-01-03T00:00:31.000+01:00", None]
+    assert "2026-01-03 00:00:31" in motion_table(rows)
+    assert "date" not in motion_table(rows[1:])
+
+
 def test_search_gives_the_times_of_frames_at_a_variable_rate(tmp_path):
     feed = EventFeed(ObjectLinker(RATE))
     times = [*np.arange(40) / RATE, *(40 / RATE + np.arange(75))]  # one frame a second at the end
