@@ -113,6 +113,6 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only needed for errors
 
     known = {candidate.lower(): candidate for candidate in names}
-    begun = sorted((word for word in known if len(name) > 2 and word.startswith(name.lower())), key=len)
+    begun = sorted((word for word in known if len(name.strip("-")) > 2 and word.startswith(name.lower())), key=len)
     found = begun or get_close_matches(name.lower(), known, n=1)
     return f"; did you mean {known[found[0]]!r}?" if found else ""

@@ -31,7 +31,7 @@ HIDDEN = (
     *("surrogate", "mu", "p", "metric", "line_search", "gradient_carry", "subset", "random_state"),
 )
 
-_LARGEST_SHARE = 2  # of numbers that may be in percent
+_IN_PERCENT = 2  # largest limit of the numbers that may be in percent
 _TRUTH = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}
 _GROUPS = {
     **dict.fromkeys(table_of(SubspaceParameters), SUBSPACE),
@@ -90,7 +90,7 @@ class MethodParameter(click.ParamType):
             if truth:
                 value = value if value in self.parameter.choices else _TRUTH.get(value, value)
             else:
-                is_share = self.parameter.kind is float and self.parameter.high <= _LARGEST_SHARE
+                is_share = self.parameter.kind is float and self.parameter.high <= _IN_PERCENT
                 value = number_of(value) if is_share and isinstance(value, str) else self.parameter.kind(value)
         assert param is not None
         try:

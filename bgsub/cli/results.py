@@ -106,7 +106,7 @@ def search(
 )
 @option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
 def overview(*, folder: Path, output: Path | None, title: str) -> None:
-    """Write one page with the clips and objects of all results in FOLDER and below it, in the order of time.
+    """Write one page with the clips and events of all results in FOLDER and below it, in the order of time.
 
     It has filters for sources, regions and kinds, plays the clips, and needs no server: it refers to the files of the
     results, so keep them together. Results are folders with events.jsonl (or cam-events.jsonl) or clips.csv. At most

@@ -18,7 +18,7 @@ from bgsub.video.views import to_uint8
 #: Most objects of a frame that are tracked: the largest ones.
 MOST_OBJECTS = 200
 
-_UPRIGHT = 3  # times as far apart are parts of one object that are above one another: movers are rather tall, or parted
+_UPRIGHT = 3  # how many times as far apart parts may be that are above one another: people and cars break up like that
 _BINS, _OFFSET, _MOST_PIXELS = 8, 8, 1024  # of a look: classes of a ratio; grey levels against noise; enough pixels
 
 
@@ -132,8 +132,10 @@ def detect(mask: np.ndarray, min_area: int, join: int = 0) -> list[Detection]:
 
 def _parts(foreground: np.ndarray, min_area: float, join: int = 0) -> list[Detection]:
     """Return the 8-connected parts of the foreground, (h, w) uint8, row by row."""
-    kernel = np.ones((2 * _UPRIGHT * join + 1, 2 * join + 1), np.uint8)
-    near = cv2.dilate(foreground, kernel) if join else foreground
+    near = foreground
+    if join:
+        square, column = (2 * join + 1, 2 * join + 1), (2 * _UPRIGHT * join + 1, 1)
+        near = cv2.max(*(cv2.dilate(foreground, np.ones(size, np.uint8)) for size in (square, column)))
     # Boxes come from the outlines, because statistics of the labels take ten times as long.
     labels = cv2.connectedComponents(near, connectivity=8, ltype=cv2.CV_32S)[1]
     outlines, tree = cv2.findContours(near, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)

@@ -27,6 +27,7 @@ _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a par
 # Remains of a light change may look like objects for so many seconds, or for so many frames if these last longer.
 _SETTLING, _SETTLING_FRAMES = 1.5, 2
 _LATEST = 4  # times that long, after which a track is confirmed even if the light keeps changing
+_TOO_LARGE = -1  # instead of the ID of the object that hides it
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
@@ -72,10 +73,10 @@ class ObjectLinker:
     is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
     direction counts in addition. A track whose count falls to 0 starts again; one with a count in between is an object
     after ten times `min_duration` in sight. While the background model starts, only movement counts. One sight suffices
-    if frames are half of `max_gap` or more apart. Within 1.5 seconds (or two frames) after a light change, only a track
-    that has moved by its own size in one direction is confirmed. A satellite never is: a track with at most a fifth of
-    the area of a confirmed object, at most a fifth of its extent away from it. Tracks of events are thinned: after
-    4096 points every second one is dropped.
+    if frames are `min_duration` and half of `max_gap` or more apart. Within 1.5 seconds (or two frames) after a light
+    change, only a track that has moved by its own size in one direction is confirmed. A satellite never is: a track
+    with at most a fifth of the area of a confirmed object, at most a fifth of its extent away from it. Tracks of events
+    are thinned: after 4096 points every second one is dropped.
 
     Parameters
     ----------
@@ -91,9 +92,9 @@ class ObjectLinker:
         Parts of the foreground at most twice as many pixels apart are one object, six times as many if one is above
         the other; by default 0.005 of the shorter side of the frame.
     max_area, max_width, max_height : float, default 1
-        Largest area, width and height of an object, as shares of those of the frame; while larger, it is not reported.
+        Largest area, width and height of an object, as shares of those of the frame.
     max_hidden : float, default 3
-        Longest time in seconds that an object may be hidden in another one.
+        Longest time in seconds that an object may be hidden in another one, or larger than the limits.
     regions : Regions, optional
         Regions to report for objects; an attribute as well. An object is in a region if a quarter of the object is, or
         if it fills half of the region.
@@ -200,7 +201,9 @@ class ObjectLinker:
         links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
         for row, track in enumerate(list(state.tracks)):
-            if row in links and (fits[links[row]] or track.event.id):
+            if row in links and not fits[links[row]]:
+                track.host = _TOO_LARGE if track.event.id else 0
+            elif row in links:
                 counted = min(state.interval, self._min_duration / _SIGHTS)
                 track.see(found[links[row]], clock, state.interval, counted, self.gap)
                 if track.event.id and track.has_changed():
@@ -208,7 +211,7 @@ class ObjectLinker:
                     for other in state.tracks:
                         other.host = 0 if other.host == track.event.id else other.host
                     track.replace(frame.index, self.time(frame), state.interval, self._min_duration)
-                result += self._record(track, frame) if fits[links[row]] else []
+                result += self._record(track, frame)
         for index in sorted(set(np.flatnonzero(fits)) - set(links.values())):
             result += self._begin(found[index], frame)
         return result

@@ -20,6 +20,7 @@ FRAME = ""
 
 # Motion in consecutive frames is one event up to so many seconds apart, or twice the usual time between two frames.
 _UNSEEN = 1.0
+_RARE = 0.5  # seconds between frames from which each frame may be an event
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class MotionRules:
     min_area : int, optional
         The same in pixels, instead of `min_share`.
     min_duration : float
-        Seconds in which every frame must show motion; one frame is enough if frames are as far apart.
+        Seconds in which every frame must show motion. One frame is enough if frames are as far apart, and 0.5 s at
+        least.
     max_gap : float
         Seconds without motion that do not end an event.
     region_shares : mapping of str to float
@@ -148,7 +150,8 @@ class MotionEvents:
                 event.peak_box = x, y, w, h
             event.peak_share = max(event.peak_share, share)
             event.regions += [name for name in places if name not in (FRAME, *event.regions)]
-            if not event.id and max(clock - self.since, interval) >= self.rules.min_duration - CLOSE:
+            least, is_rare = self.rules.min_duration - CLOSE, interval >= _RARE - CLOSE
+            if not event.id and max(clock - self.since, interval if is_rare else 0.0) >= least:
                 self.count += 1
                 event.id, begun = self.count, [event]
             self.last = clock if event.id else self.last

@@ -191,7 +191,9 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
 
     with Claims() as claims:
         claims.take(path)
-        shown = sorted(heapq.nlargest(MOST, read(), key=order), key=order)  # not all of them in memory
+        # Not all of them are in memory. Lamps that flicker must not leave out objects.
+        shown = heapq.nlargest(MOST, read(), key=lambda event: (event["kind"] in ("clip", "object"), *order(event)))
+        shown.sort(key=order)
         # A script element ends at </script> even inside of a text.
         data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
         heading = title or Path(os.path.abspath(folder)).name
@@ -201,7 +203,7 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
 
 
 def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
-    """Yield the clips and objects of a result as the page takes them."""
+    """Yield the clips and events of a result as the page takes them."""
     for path in result.clips:
         for row in read_clips(path):
             first, last = _number(row.get("start", "")), _number(row.get("end", ""))

@@ -48,18 +48,15 @@ class Track:
 
     def is_object(self, seconds: float, starting: bool) -> bool:
         """Whether this is an object; `seconds` for one at rest, and motion alone while the model starts."""
-        moved = self._way**2 / max(self.walked, 1.0) / _SIGNIFICANT  # 1 / _SIGNIFICANT for a random walk
+        way = math.dist(self.origin, self.last.centroid)
+        moved = way**2 / max(self.walked, 1.0) / _SIGNIFICANT  # 1 / _SIGNIFICANT for a random walk
         return moved >= 1 if starting else self.solid >= seconds * (1 - moved)
-
-    @property
-    def _way(self) -> float:
-        """Distance in pixels from where it began."""
-        return math.dist(self.origin, self.last.centroid)
 
     def has_left(self) -> bool:
         """Whether it has moved by its own size in one direction, as remains of a light change do not."""
-        side = math.sqrt(max(self.last.area, self.event.peak_area))
-        return self._way >= max(side, math.sqrt(_SIGNIFICANT * self.walked))
+        dx, dy = (abs(b - a) for a, b in zip(self.origin, self.last.centroid, strict=True))
+        length = max(w * dx + h * dy for _, _, w, h in (self.last.box, self.event.peak_box))  # times the way
+        return dx**2 + dy**2 >= max(length, _SIGNIFICANT * self.walked, 1)
 
     def has_changed(self) -> bool:
         """Whether a merged track has become another object: it moves in the opposite direction and has another size."""

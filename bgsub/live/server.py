@@ -222,13 +222,13 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         # A browser shows a part when it gets the boundary of the next one, so that one is sent along.
         boundary = f"--{BOUNDARY}\r\n".encode("ascii")
         self.wfile.write(boundary)
-        number, newest = -1, b""
+        number, again = -1, b""
         while not camera.ended and not self._is_gone():
             newer = camera.next_jpeg(view, number, _POLL)
-            part, newest = newest, b""  # the last picture once more if none follows: Chromium shows the one before
+            part, again = again, b""  # the last picture once more if none follows: Chromium shows the one before
             if newer is not None:
                 number, jpeg = newer
-                part = newest = encode_part(jpeg).removeprefix(boundary) + boundary if jpeg else b""
+                part = again = encode_part(jpeg).removeprefix(boundary) + boundary if jpeg else b""
             self.wfile.write(part)
 
     def _is_gone(self) -> bool:

@@ -24,8 +24,8 @@ _PIXEL, _RESULTS, _COPIES, _BASES, _LEAST_RANK = 92, 2, 4, 9, 2  # bytes at the 
 _LIGHT = 16  # bytes of a channel at a light change in the start
 _LEAST_SCALE = 0.05
 _WHOLE = 35_000  # pixels of the largest frames that are processed in full size
-_REDUCED, _HALF = 19_200, 0.5  # pixels that are left of larger ones, up to four times as large; the scale beyond
-_SHRINKING = 0.3  # the scale of the largest is (_REDUCED / pixels)^_SHRINKING
+_REDUCED = 19_200  # pixels that are left of larger ones, if the scale is more than a half
+_HALF, _SHRINKING = 0.5, 0.3  # the scale of still larger ones: a half, or (_REDUCED / pixels)^_SHRINKING if less
 _FAST = 0.75  # of that scale, with scale="fast"
 
 

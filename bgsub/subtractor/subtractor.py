@@ -366,7 +366,7 @@ class BackgroundSubtractor(OpenCVNames):
             raise ParameterError(f"frames must be several images, got one of shape {shape}")
         has_frames, is_one = False, True  # of one scene
         absorb_after = self._parameters.absorb_after
-        self.tune(absorb_after=math.inf)  # what was not there from the beginning
+        self.tune(absorb_after=math.inf)  # what comes later is no background at the beginning
         try:
             for frame in islice(frames, LONGEST):
                 self.apply(frame)

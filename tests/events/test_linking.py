@@ -37,9 +37,10 @@ def test_an_object_at_constant_speed_is_one_event():
     assert all(one.mask.all() and one.mask.shape == (12, 8) for one in objects)
 
 
-@pytest.mark.parametrize(("x", "y", "count"), [(2, 0, 1), (3, 0, 2), (0, 6, 1), (0, 7, 2)])
+# The right and the lower gap between the parts; -8 if one is not beside or below the other.
+@pytest.mark.parametrize(("x", "y", "count"), [(2, -8, 1), (3, -8, 2), (-8, 6, 1), (-8, 7, 2), (1, 6, 2)])
 def test_parts_closer_than_the_join_are_one_object(x, y, count):
-    _, objects = link([[(10, 10, 8, 8), (10 + bool(x) * (8 + x), 10 + bool(y) * (8 + y), 8, 8)]] * 6, join=1)
+    _, objects = link([[(10, 10, 8, 8), (18 + x, 18 + y, 8, 8)]] * 6, join=1)
     assert (len({one.id for one in objects}), sum(one.area for one in objects if one.frame == 5)) == (count, 128)
 
 
@@ -97,7 +98,8 @@ def test_remains_of_a_light_change_are_no_objects():
 
 def test_an_object_that_walks_is_known_at_once_after_a_light_change():
     walker, grows = walk((10, 10), (1, 0), 20), [(60, 10, 4 + i, 8) for i in range(20)]
-    events, _ = link(together(walker, grows), events={2: "light-change"}, join=0)
+    shrinks = [(10, 40, 80 - 4 * i, 2) for i in range(20)]
+    events, _ = link(together(walker, grows, shrinks), events={2: "light-change"}, join=0)
     assert [event.boxes[0][1:] for event in events] == [walker[0]]
 
 
@@ -123,13 +125,28 @@ def test_peak_and_bounded_track(monkeypatch):
     assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
 
 
-def test_an_object_is_not_reported_while_it_is_too_large():
-    boxes = [(20, 10, 10 + 2 * min(i, 40 - i), 10) for i in range(40)]
-    limit = 0.3 * SHAPE[1]
-    (event,), objects = link(together(boxes), max_width=0.3)
-    assert [one.frame for one in objects] == [i for i, box in enumerate(boxes) if box[2] <= limit]
-    assert (event.frames, event.peak_box[2] <= limit) == (len(objects), True)
+@pytest.mark.parametrize(("high", "count"), [(60, 1), (80, 2)])  # too large for 59 and 79 frames: 2.4 and 3.2 s
+def test_an_object_is_followed_for_some_time_while_it_is_too_large(high, count):
+    widths = [10, *range(11, 31), *[30] * high, *range(30, 10, -1)]
+    boxes = [(30 - width // 2, 10, width, 10) for width in widths]
+    events, objects = link(together(boxes), max_width=0.3)
+    assert [one.frame for one in objects] == [i for i, box in enumerate(boxes) if box[2] <= 0.3 * SHAPE[1]]
+    assert len(events) == count
+    assert max(event.peak_box[2] for event in events) <= 0.3 * SHAPE[1]
+
+
+def test_an_object_that_is_first_too_large_begins_when_it_is_not():
+    boxes = [(20 + i, 10, 40 - i, 10) for i in range(30)]
+    (event,), _ = link(together(boxes), max_width=0.3)
+    assert event.boxes[0][0] == next(i for i, box in enumerate(boxes) if box[2] <= 0.3 * SHAPE[1])
     assert link([[(10, 10, 40, 10)]] * 10, max_width=0.3) == ([], [])
+
+
+def test_an_object_that_turns_while_it_is_too_large_is_followed():
+    way = [*range(10, 50), *range(50, 10, -1)]
+    boxes = [(x, 10, 11 if 30 < i < 50 else 9, 10 + 8 * (i > 40)) for i, x in enumerate(way)]
+    events, _ = link(together(boxes), max_width=0.105)
+    assert sum(event.frames for event in events) == sum(box[2] == 9 for box in boxes)
 
 
 def test_regions_visited_in_order():
