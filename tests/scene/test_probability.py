@@ -55,8 +55,7 @@ def test_mask_decides_the_side(height, width, seed):
 
 @pytest.mark.large
 @pytest.mark.parametrize(
-    ("options", "shake"),
-    [({"scale": 0.5}, 2.0), ({"median": 1}, 0), ({"shadows": "merged", "min_area": 0.01}, 4.0)],
+    ("options", "shake"), [({"scale": 0.5}, 2.0), ({"median": 1}, 0), ({"shadows": "merged", "min_area": 0.01}, 4.0)]
 )
 def test_stream(options, shake):
     subtractor = BackgroundSubtractor(start_frames=15, **options)
