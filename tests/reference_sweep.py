@@ -140,10 +140,14 @@ class SmallStep:
         self.stack = np.column_stack([self.U, self.e])
         self.y_new, self.C_new, self.out = self.y.copy(), self.C.copy(), np.zeros(2)
         a, b, work = np.zeros(k + 1), np.zeros(k), np.empty((k + 1, k))
+        products, self.fading = self.stack.T @ self.e, rng.standard_normal((2, k, k))
+        given = self.fading.copy()
         self.accepted = _step_kernels.full_step(
-            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, a, b, self.out, work
+            products, self.C_new, self.y_new, w, self.cost, a, b, self.out, work, self.fading
         )
         self.T = np.eye(k, k + 1) + np.outer(b, a)
+        M = self.T[:, :k]
+        self.faded = np.stack([M, M + a[k] * np.outer(b, products[:k])]) @ given
 
 
 def tracked(frames, rank, sigma=0.02, **parameters):

@@ -146,7 +146,6 @@ class TrackedBackground:
         """Apply an update; `rate` replaces the forgetting factor if given; `age`, `elapsed`: see `StandingObjects`."""
         subspace = self._subspace
         self._passed += max(elapsed, 1)
-        subspace.has_unseen = age is not None
         subspace.update(update, self._forgetting if rate is None else rate)
         if subspace.updates % _RESTORED == 0:
             unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)

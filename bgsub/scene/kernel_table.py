@@ -49,8 +49,8 @@ scene._frame_kernels.drift_sums: P_1, P_1, i8_1, u1_1, i8_2, f4_2, f4, f4, f8_2,
 """
 _TRACKING = """
 scene._frame_kernels.sweep: i8, i8, Visit, Cost, Images, u2_1, b1, CompareParams, f4_2, f8_2
-tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8_1, f8_1, f8_1, f8_2, f8_2, f8_2, f8_1, f4_2, f4_1,\
- f4_1, f4_1, f4_1
+tracking._step_kernels.deferred_step: f8_1, f8_2, f8_1, f8, f8, f8_1, f8_1, f8_1, f8_2, f8_3, f8_2, f8_2, f8_1, f4_2,\
+ f4_1, f4_1, f4_1, f4_1
 tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_1, f8_1, f4_1, f4_1,\
  f4_1, f4_1, f8_2, f8_1
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1

@@ -18,11 +18,11 @@ ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
 
 
 @part
-def full_step(products, C, y, w, cost, a, b, out, work):  # type: ignore[no-untyped-def]
+def full_step(products, C, y, w, cost, a, b, out, work, fading):  # type: ignore[no-untyped-def]
     """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken; C and y follow.
 
     `products` (k + 1,): of e with U and itself; `a` (k + 1,), `b` (k,): the step; `out` (2,): objective before, its
-    bound after; `work` (k + 1, k).
+    bound after; `work` (k + 1, k); `fading` (2, k, k) follows as in `Subspace._fade`.
     """
     k = y.size
     z = work[k]
@@ -40,6 +40,13 @@ def full_step(products, C, y, w, cost, a, b, out, work):  # type: ignore[no-unty
             C[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
     for i in range(k):
         y[i] -= shrink * z[i]
+    for n in range(2):  # M = I + b a', and M + a_e b p'
+        for j in range(k):
+            along = 0.0
+            for i in range(k):
+                along += (a[i] + n * a[k] * products[i]) * fading[n, i, j]
+            for i in range(k):
+                fading[n, i, j] += b[i] * along
     return True
 
 
@@ -77,13 +84,15 @@ def try_full_step(products, C, y, z, w, cost, a, b, out):  # type: ignore[no-unt
 
 
 @kernel
-def deferred_step(products, C, y, w, cost, a, b, out, work, N, inverse, g, stack, e, weights, a32, line):  # type: ignore[no-untyped-def]
+def deferred_step(  # type: ignore[no-untyped-def]
+    products, C, y, w, cost, a, b, out, work, fading, N, inverse, g, stack, e, weights, a32, line
+):
     """Try `full_step`, defer it by `compose` and step the subset; return the result of `compose`, -1 if not taken.
 
     `stack` (k + 1, s): the basis on the subset; `e`, `weights` (s,): influence there, and its weights; `a32` (k + 1,)
     and `line` (BLOCK,), float32, are workspaces.
     """
-    if not full_step(products, C, y, w, cost, a, b, out, work):
+    if not full_step(products, C, y, w, cost, a, b, out, work, fading):
         return -1.0
     row = stack[len(stack) - 1]
     for i in range(row.size):

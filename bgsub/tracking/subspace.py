@@ -156,7 +156,6 @@ class Subspace:
         self._passes, self._small = 0, np.empty((k + 1, k))  # work
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
-        self.has_unseen = False  # whether some rows of U are never observed for a while
         self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
         self._subset = PixelSubset(index, basis.m, k, surrogate)
         self._subset.gather(basis.stack, basis.deferred)
@@ -222,7 +221,7 @@ class Subspace:
             return False
         k = self.basis.k
         y, a, b, objective = influence.fit.y.copy(), np.empty(k + 1), np.empty(k), np.empty(2)
-        step = influence.products, self._C, y, w, influence.cost, a, b, objective, self._small
+        step = influence.products, self._C, y, w, influence.cost, a, b, objective, self._small, self._fading
         if self.basis.newest >= 0 and influence.weights is not None:
             deferred, subset = self.basis.deferred, self._subset
             small = deferred.N, deferred.inverse, deferred.G[deferred.turn]
@@ -237,9 +236,6 @@ class Subspace:
             self.basis.step(T)
         else:
             return False
-        if self.has_unseen:
-            M = np.eye(k) + b[:, np.newaxis] * a[:k]
-            self._fade(M, M + b[:, np.newaxis] * (a[k] * influence.products[:k]))
         self.y = y
         self.step_length = 1.0 if influence.products[k] else 0.0
         self.objective = float(objective[0]), float(objective[1])
@@ -267,8 +263,7 @@ class Subspace:
         else:
             self._subset.step(T[:k], influence.fit, influence.weights)
             basis.step(T)
-            if self.has_unseen:
-                self._fade(T[:k, :k], theta[:k, :k].T)
+            self._fade(T[:k, :k], theta[:k, :k].T)
         self.y = theta[:k, :k].T @ y
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:

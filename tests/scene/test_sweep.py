@@ -197,6 +197,7 @@ def test_full_step_equals_the_thin_step_of_length_one(surrogate, m, k, w, seed):
         terms = (1 - w) * case.C, w * np.outer(case.y, case.y)
         rounding = 4 * np.finfo(float).eps * sum(np.abs(term) for term in terms)  # of a sum that may cancel
         assert (np.abs(case.C_new - sum(terms)) <= rounding).all()
+        np.testing.assert_allclose(case.fading, case.faded, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)

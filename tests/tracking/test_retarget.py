@@ -1,5 +1,7 @@
 """`retarget` replaces the low-rank part by the smallest change of the subspace."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference_scene as reference
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub import SubspaceTracker
+from bgsub.tracking import _step_kernels
 from bgsub.tracking.basis import Basis
 
 F = np.float32
@@ -128,20 +131,19 @@ def test_only_the_chosen_entries_change():
 
 
 @pytest.mark.parametrize("rank", [1, 3, 5])
-def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank, monkeypatch):
+def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank):
     tracker, x, rng = trained(rank)
     subspace, unseen = tracker.subspace_, np.zeros(M, np.uint8)
-    unseen[100:160], subspace.has_unseen = 1, True
-    turns, fade = [], subspace._fade
-    monkeypatch.setattr(subspace, "_fade", lambda T, turn: (turns.append(turn), fade(T, turn)))
+    subspace.restore(unseen)  # begin to follow the steps
+    unseen[100:160] = 1
     for _ in range(5):
         update = subspace.separate((x + rng.normal(0, 0.1, M)).astype(F), 1 - unseen.astype(F))
         before, y = tracker.components_[:, 100:160].T.copy(), update.fit.y
         subspace.update(update, 0.1)
-        stepped = tracker.low_rank_.copy()
+        stepped, turn = tracker.low_rank_.copy(), subspace._fading[1].copy()
         subspace.restore(unseen)
         assert orthonormal(tracker)
-        np.testing.assert_allclose(tracker.low_rank_[100:160], before @ turns[-1].T @ turns[-1] @ y, atol=1e-5)
+        np.testing.assert_allclose(tracker.low_rank_[100:160], before @ turn.T @ turn @ y, atol=1e-5)
         np.testing.assert_allclose(np.delete(tracker.low_rank_ - stepped, np.s_[100:160]), 0, atol=1e-6)
     assert np.abs(stepped - tracker.low_rank_)[100:160].max() > 1e-6
 
@@ -150,18 +152,31 @@ def test_entries_that_no_step_has_seen_change_with_the_coordinates_alone(rank, m
 def test_fading_follows_steps_and_changes_of_coordinates(rank, monkeypatch):
     tracker, x, rng = trained(rank)
     subspace = tracker.subspace_
-    faded, fade, change, subspace.has_unseen = np.eye(rank), subspace._fade, subspace._change_coordinates, True
+    subspace.restore(np.zeros(M, np.uint8))  # begin to follow the steps
+    faded, fade, change = np.eye(rank), subspace._fade, subspace._change_coordinates
 
-    def faded_by(T, turn):
+    def faded_by(T, turn, known=False):
         nonlocal faded
         faded = np.linalg.solve(T[:, :rank].T, faded @ turn.T)
-        fade(T, turn)
+        if not known:
+            fade(T, turn)
 
     def changed_by(L):
         nonlocal faded
         faded = L.T @ faded @ np.linalg.inv(L.T)
         change(L)
 
+    def followed(step):
+        def stepped(*args):
+            before, taken = args[9].copy(), step(*args)
+            T, turn = args[9] @ np.linalg.inv(before)
+            faded_by(T, turn, known=True)
+            return taken
+
+        return stepped
+
+    steps = {name: followed(getattr(_step_kernels, name)) for name in ("deferred_step", "full_step")}
+    monkeypatch.setattr("bgsub.tracking.subspace._step_kernels", SimpleNamespace(**steps))
     monkeypatch.setattr(subspace, "_fade", faded_by)
     monkeypatch.setattr(subspace, "_change_coordinates", changed_by)
     for i in range(40):
