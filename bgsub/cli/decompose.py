@@ -143,7 +143,8 @@ def _watch(name: str, memory: int, last: float | None) -> Iterator[Callable[[Pro
                 first = step
             way = math.log(first.mu / step.mu)
             share = way / math.log(first.mu / last) if last and last < first.mu else 0.0  # of the way of mu
-            length = first.iteration + round((step.iteration - first.iteration) / share) if share > _SURE else None
+            is_known = _SURE < share < 1  # how many steps follow with the last mu is not
+            length = first.iteration + round((step.iteration - first.iteration) / share) if is_known else None
             meter.begin(_PHASES[step.half], length)
             if step.iteration > done:  # an iteration is reported more than once
                 meter.update(step.iteration - done)
