@@ -66,7 +66,7 @@ class RobustPCA(FittedSubspace):
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int, default 0
-        Print every such step and the last one; 0 for none.
+        Print every n-th step, and the last one; 0 for none.
     random_state : int, Generator or None
         Seed of the random start and of the entries for the scale of the residual. None means 0: fits are repeatable.
 
