@@ -36,7 +36,7 @@ class Track:
     walked: float = 0.0  # sum of the squared steps in pixels
     seen: float = 0.0  # seconds in sight
     velocity: Point = (0.0, 0.0)  # pixels per second, smoothed
-    host: int = 0  # ID of the object it has merged into
+    host: int = 0  # ID of the object it has merged into; -1 while it is larger than the limits
     anchor: tuple[float, float, float] | None = None  # while merged: seconds, x, y from which to predict
     pending: list[ObjectInFrame] = field(default_factory=list)  # sights until the confirmation
     recent: list[tuple[float, float, float, float]] = field(default_factory=list)  # seconds, x, y, area
