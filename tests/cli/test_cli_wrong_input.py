@@ -61,6 +61,8 @@ def test_commands(cli, place, words, message):
     ("--rank 0", "--rank must be an integer >= 1, got 0"),
     ("--forgetting 1", "--forgetting must be a number in (0, 1), got 1.0"),
     ("--min-area 500%", "--min-area must be a number in [0, 1], got 5.0"),
+    ("--threshold 800%", "--threshold must be a number in [1e-06, 2], got 8.0"),
+    ("--scale 150%", "--scale must be a number in [0.05, 1] or auto or fast, got 1.5"),
     ("--light dark", "--light must be true or false, got 'dark'"),
     ("--shadows of", "--shadows must be one of on, off, merged, or true or false, got 'of'; did you mean 'off'?"),
     ("--save mask --save panle", "--save: an output must be one of mask, background, "),
@@ -130,7 +132,8 @@ def test_image_of_another_size(cli, tmp_path, folder):
 
 def test_words_for_switches_and_percent_and_a_compressed_mask(cli, place):
     """``--light off`` and ``--min-area 5%`` mean what they say."""
-    words = ("--light", "off", "--shadows", "off", "--min-area", "5%", "--save", "mask.mp4,panel.mp4")
+    words = ("--light", "off", "--shadows", "off", "--min-area", "5%", "--threshold", "8%", "--scale", "50%")
+    words += ("--save", "mask.mp4,panel.mp4")
     answer = cli("run", "frames", "-o", "out", *words, *QUICK).ok()
     assert answer.err.count("compressed with loss, to any value from 0 to 255; mask.mkv is exact") == 1
     assert answer.err.count("\n") == 1
