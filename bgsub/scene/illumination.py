@@ -199,6 +199,7 @@ class Illumination:
         self._close = _LightFit(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
         self._last = _LightFit(shape, sites, _GRID, _LAST_MUS, threshold)
         self._drift = _Drift(shape, sites[:_DRIFT_SITES])
+        self._down, self._along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(_GRID, (h, w), strict=True))
         self._memory: list[np.ndarray] = []
 
     def set_threshold(self, threshold: float, exposure: float = 1.0) -> None:
@@ -284,10 +285,9 @@ class Illumination:
         if found is None:
             return None
         gains, colours = found
-        (h, w, _), most = self._shape, _SATURATED / scale
-        down, along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(gains.shape, (h, w), strict=True))
+        most = _SATURATED / scale
         with one_blas_thread():
-            field = down @ gains @ along.T
+            field = self._down @ gains @ self._along.T
         factors = cv2.merge([field * np.float32(gain) for gain in colours]).reshape(self._shape)
         if picture.max() > most:
             bright = picture > most

@@ -492,8 +492,9 @@ def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:
     """Return the standard deviation of the noise of two successive pictures, (h, w, c), in their unit; 0 if unsure."""
     # from quartiles of the Laplacian of their difference (J. Immerkaer, Fast noise variance estimation, Computer Vision
     # and Image Understanding 64(2), 1996), which must agree: noise is everywhere alike, leaves are not
-    rough = cv2.filter2D(one.astype(np.float32) - other.astype(np.float32), -1, _LAPLACIAN)
-    low, high = (np.quantile(np.abs(rough), (0.25, 0.75)) / _QUARTILES).tolist()
+    rough = np.abs(cv2.filter2D(one.astype(np.float32) - other.astype(np.float32), -1, _LAPLACIAN)).reshape(-1)
+    ranks = rough.size // 4, 3 * rough.size // 4
+    low, high = (np.partition(rough, ranks)[[*ranks]] / _QUARTILES).tolist()  # faster than `np.quantile`
     return low if high < _ALIKE * low else 0.0
 
 
