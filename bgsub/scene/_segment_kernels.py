@@ -114,6 +114,19 @@ def add_flags(flags, sign, sums):  # type: ignore[no-untyped-def]
             sums[j] -= one if flags[j] != 0 else none
 
 
+@kernel
+def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyped-def]
+    """Set `mask` to 255 at strong residuals of an age of at least `least`; `filled`, of `mask`, is updated."""
+    # `strong`, `mask` (n,) uint8, `age` (n,) uint16; `aged` (chunks,) uint8: 0 where a chunk has no age
+    for q in range(aged.size):
+        if aged[q] == 0:
+            continue
+        for p in range(q * CHUNK, min((q + 1) * CHUNK, mask.size)):
+            if strong[p] != 0 and age[p] >= least:
+                mask[p] = 255
+                filled[q] = 1
+
+
 # -- small regions ---------------------------------------------------------------------------------------------------
 
 

@@ -136,9 +136,10 @@ class SceneModel:
         known = None if known is None else to_background(movement, known)
         phase = self.phase
         tried, compared, light = self._compared(pixels, known, frozen)
-        if compared.candidates:
+        still = self.objects.still(self.engine.strong)
+        if compared.candidates or still is not None:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
-            mask = self.segmenter.segment(*found, frozen)
+            mask = self.segmenter.segment(*found, frozen, still)
         else:
             mask = self.segmenter.empty()
         if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new

@@ -266,11 +266,17 @@ class Segmenter:
         self.outline, self._votes[0], self._factors = outline, votes, factors
 
     def segment(
-        self, candidates: np.ndarray, filled: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
+        self,
+        candidates: np.ndarray,
+        filled: np.ndarray,
+        x: np.ndarray,
+        background: np.ndarray,
+        frozen: bool = False,
+        still: tuple[np.ndarray, np.ndarray, np.ndarray, int] | None = None,
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
         # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`; `filled`
-        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates
+        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates; `still`: see `keep_still`
         self._masks.reverse()
         mask, memory, limits = self._masks[0], self.sample_memory, self._match
         self.filled = mask[1]
@@ -288,6 +294,8 @@ class Segmenter:
                 in_bands(find, mask[0].size, self._bands, CHUNK)
             self._clear_matching.call(x, background, limits, candidates, filled, self._reach, _FILLED, *self._tiles)
         _segment_kernels.majority(candidates, filled, self.side, self._columns[0], self._counts[0], *mask)
+        if still is not None:
+            _segment_kernels.keep_still(*still, mask[0].reshape(-1), mask[1])
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
         _segment_kernels.finish(*mask, self._dark, self._shadows, self._area, *self._runs)

@@ -27,6 +27,7 @@ _SAME = 0.06  # joint distance of the same colour
 _SETTLING = 1.0  # seconds after a light change in which standing new foreground is light
 _LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.3  # seconds
+_STILL = 0.5  # seconds after which an object stays foreground while it differs from the background
 _PROVEN = 20.0  # seconds after which a background is certain
 _WRONG, _DOUBT = 3.0, 0.25  # least seconds until a wrong background is replaced; the same as share of those it was seen
 _LOOK = 0.5  # seconds between two looks for wrong pixels
@@ -168,6 +169,12 @@ class StandingObjects:
     def hidden_pixels(self) -> np.ndarray | None:
         """Return the pixels that the background must not learn (not 0), (h, w) uint16; None if there are none."""
         return self.age if self._oldest else None
+
+    def still(self, strong: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
+        """Return the input of `keep_still` for `strong` residuals, (h, w) uint8; None if nothing has stood still."""
+        # the majority, and samples of its noise, would erode an object that has colours of its background
+        least = self._frames(_STILL)
+        return (strong.reshape(-1), self.age.reshape(-1), self._aged, least) if self._oldest >= least else None
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
