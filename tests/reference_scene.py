@@ -247,39 +247,6 @@ class Ages:
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
-class WrongBackground:
-    """Where the mask shows background while a pixel has long had one colour that is not the background."""
-
-    def __init__(self, shape, tolerance, fps, interval, look):
-        h, w, channels = shape
-        self._ages, self._tolerance, self._doubt = Ages(h * w, channels, tolerance), tolerance, interval / look / 4
-        self._seen, self._wrong, self._proven = np.zeros((h, w), int), np.zeros((h, w), int), 20 * fps // interval
-        self._least = 3 * fps // look
-
-    def see(self, x, mask, strong, checks, looks):
-        """Return the pixels to replace, (h, w) bool; `checks` and `looks` have passed since the frame before."""
-        h, w, channels = x.shape
-        before = self._ages._anchor
-        self._ages.see(x.reshape(h * w, channels), mask.reshape(-1))
-        anchors = np.where(mask[..., None] == 0, before.reshape(x.shape), self._ages._anchor.reshape(x.shape))
-        self._ages._anchor = anchors.reshape(h * w, channels)  # changed below
-        reach = max(2, round(0.03 * min(h, w)))
-        self._seen[(mask == 0) & (strong == 0)] += checks
-        self._seen = np.minimum(self._seen, self._proven)
-        if not looks:
-            return np.zeros((h, w), bool)
-        is_clear = ndimage.maximum_filter(mask, 2 * reach + 1) == 0
-        is_same = np.linalg.norm(x.astype(float) - anchors, axis=2) < self._tolerance
-        wrong = np.where(strong == 0, 0, np.where(is_same, self._wrong + looks, 1))
-        self._wrong[is_clear] = wrong[is_clear]
-        is_new = is_clear & (strong != 0) & ~is_same
-        anchors[is_new] = x[is_new]
-        due = is_clear & (self._wrong > np.maximum(self._least, self._seen * self._doubt))
-        self._wrong[due] = self._seen[due] = 0
-        self._ages.age[due.reshape(-1)] = 0
-        return due
-
-
 def solid(strong):
     """Return where squares of 4x4 inside of the image are set, grown by two pixels."""
     h, w = strong.shape

@@ -1,4 +1,4 @@
-"""What becomes background: remains of light, stopped objects, ghosts of objects that left, and wrong pixels.
+"""What becomes background: remains of light, stopped objects, and ghosts of objects that left.
 
 References
 ----------
@@ -29,8 +29,6 @@ _LEFT_OVER = 0.2  # seconds it must stand still
 _GHOST_AGE = 0.3  # seconds
 _STILL = 0.5  # seconds after which an object stays foreground while it differs from the background
 _PROVEN = 20.0  # seconds after which a background is certain
-_WRONG, _DOUBT = 3.0, 0.25  # least seconds until a wrong background is replaced; the same as share of those it was seen
-_LOOK = 0.5  # seconds between two looks for wrong pixels
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
@@ -50,15 +48,14 @@ Restless = Callable[[tuple[slice, slice]], np.ndarray]
 
 
 class StandingObjects:
-    """Decide which foreground pixels become background, and which background pixels are wrong.
+    """Decide which foreground pixels become background.
 
     The mask clears candidates that match samples or are few. If such a pixel shows one colour for seconds, this is the
     background: the cost of a large residual is flat, so that the subspace would never learn it.
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support, stays (h, w) uint8: checks that showed the background, and the last ones that all showed foreground;
-    # wrong, alike: looks, two in a second, that showed one other colour instead
+    # support, stays (h, w) uint8: checks that showed the background, and the last ones that all showed foreground
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -66,12 +63,12 @@ class StandingObjects:
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._fps = parameters.fps
         self._choose(parameters)
-        self._interval, self._look = max(round(_INTERVAL * self._fps), 1), max(round(_LOOK * self._fps), 1)
+        self._interval = max(round(_INTERVAL * self._fps), 1)
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
         self._full = np.float32(frames.pixels_full)
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
-        self.support, self._wrong = np.zeros((2, h, w), np.uint8)
+        self.support = np.zeros((h, w), np.uint8)
         self._work = np.empty((h, w), np.uint8)
         self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
@@ -93,7 +90,6 @@ class StandingObjects:
             "anchor": copied(self.anchor),
             "support": copied(self.support),
             "stays": copied(self._stays),
-            "wrong": copied(self._wrong),
             "objects": self._objects.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
@@ -105,15 +101,14 @@ class StandingObjects:
         self.age = array_of(state, "age", shape, "uint16")
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
-        names = "support", "stays", "wrong"
-        self.support, self._stays, self._wrong = (array_of(state, name, shape, "uint8") for name in names)
+        self.support, self._stays = (array_of(state, name, shape, "uint8") for name in ("support", "stays"))
         self._objects = array_of(state, "objects", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "_stays", "_wrong", "_objects", "_leftovers"):
+        for name in ("age", "support", "_stays", "_objects", "_leftovers"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -204,10 +199,6 @@ class StandingObjects:
         checks = self.frame // self._interval - before // self._interval  # since the frame before
         images = x.reshape(self._shape), background.reshape(self._shape)
         chosen = self._chosen(*images, mask, strong, restless, absorb, checks)
-        looks = self.frame // self._look - before // self._look
-        wrong = self._find_wrong(x, mask, strong, looks) if looks else None
-        if wrong is not None:
-            chosen = wrong if chosen is None else chosen | wrong
         if returned.size:
             chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
             chosen.reshape(-1)[returned] |= strong.reshape(-1)[returned] != 0
@@ -270,26 +261,6 @@ class StandingObjects:
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, restless, chosen)
         return chosen
-
-    def _find_wrong(self, x: np.ndarray, mask: np.ndarray, strong: np.ndarray, looks: int) -> np.ndarray | None:
-        """Return where the mask is background while the frame has long had one other colour, (h, w) bool, or None."""
-        near, counts = self.around(mask, self._work).reshape(-1), self._wrong.reshape(-1)
-        before, where = np.flatnonzero(counts), np.flatnonzero(strong)  # few
-        counts[before[(near[before] == 0) & (strong.reshape(-1)[before] == 0)]] = 0
-        where = where[near[where] == 0]
-        colours = x.reshape(self.anchor.shape)[where]
-        change = colours.astype(np.float32) - self.anchor[where]
-        is_same = np.einsum("ij,ij->i", change, change) < self._same**2
-        self.anchor[where[~is_same]] = colours[~is_same]
-        passed = np.where(is_same, counts[where].astype(np.int64) + looks, 1)
-        proven = self.support.reshape(-1)[where] * (_DOUBT * self._interval / self._look)
-        is_due = passed > np.maximum(proven, max(round(_WRONG * self._fps / self._look), 3))
-        counts[where] = np.where(is_due, 0, np.minimum(passed, 255))
-        if not is_due.any():
-            return None
-        due = np.zeros(mask.shape, bool)
-        due.reshape(-1)[where[is_due]] = True
-        return due
 
     def _add_ghosts(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, restless: Restless, chosen: np.ndarray

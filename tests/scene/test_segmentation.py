@@ -35,6 +35,18 @@ def test_majority_equals_its_twin(h, w, half, seed):
         assert not np.any(reference_scene.filled(mask) > out_filled)
 
 
+@given(n=st.integers(1, 200), least=st.integers(1, 6), seed=st.integers(0, 99))
+def test_keep_still_equals_its_twin(n, least, seed):
+    rng = np.random.default_rng(seed)
+    strong, age = (rng.random(n) < 0.5).astype(np.uint8), rng.integers(0, 8, n).astype(np.uint16)
+    age[: 64 * rng.integers(0, 3)] = 0
+    mask = np.where(rng.random(n) < 0.1, 255, 0).astype(np.uint8)
+    expected, filled = np.where((strong != 0) & (age >= least), 255, mask), reference_scene.filled(mask)
+    _segment_kernels.keep_still(strong, age, reference_scene.filled(age), least, mask, filled)
+    np.testing.assert_array_equal(mask, expected)
+    np.testing.assert_array_equal(filled, reference_scene.filled(mask))
+
+
 def without_small_regions(mask, dark, area):
     """Fill small holes, then erase the regions smaller than `area`, by OpenCV's labels; a region counts its holes."""
     outside = np.pad(mask == 0, 1, constant_values=True).astype(np.uint8)

@@ -291,47 +291,6 @@ def test_a_ghost_is_released_while_a_moving_object_touches_it():
     assert not released(0.3, 0.4)  # in doubt
 
 
-@given(channels=st.sampled_from([1, 3]), elapsed=st.sampled_from([1, 1, 3]), seed=st.integers(0, 99))
-def test_wrong_backgrounds_equal_their_twin(channels, elapsed, seed):
-    rng = np.random.default_rng(seed)
-    objects, twin = standing(channels), reference.WrongBackground((H, W, channels), 0.06, FPS, LOOKS, FPS // 2)
-    level, background = rng.random((H, W, channels)).astype(F), scene(channels)
-    restless, often = rng.random((H, W)) < 0.3, rng.random((H, W)) < 0.8
-    for i in range(60):
-        change = restless & (rng.random((H, W)) < 0.1)
-        level[change] = rng.random((int(change.sum()), channels))
-        strong = (often & (rng.random((H, W)) < 0.98)).astype(np.uint8)
-        mask = mask_of(np.s_[10:14, i % 40 : i % 40 + 6])
-        found = see(objects, level, background, mask, strong, elapsed=elapsed)
-        passed = ((i + 1) * elapsed // frames - i * elapsed // frames for frames in (LOOKS, FPS // 2))
-        expected = twin.see(level, mask, strong, *passed)
-        np.testing.assert_array_equal(np.zeros((H, W), bool) if found is None else found, expected)
-
-
-def test_a_background_of_another_colour_is_replaced_sooner_if_it_was_never_seen():
-    box, frame, background = np.s_[30:33, 5:9], *with_object(np.s_[30:33, 5:9])
-    strong = mask_of(box)
-    released = feed(standing(), frame, background, mask_of(), 5 * FPS, strong)
-    assert_only(released, strong == 255)
-    assert min(released) in range(3 * FPS, 4 * FPS + 1)
-    objects = standing()
-    for _ in range(40 * FPS):  # proven
-        see(objects, background, background, mask_of())
-    assert min(feed(objects, frame, background, mask_of(), 7 * FPS, strong)) == 11 * FPS // 2
-
-
-def test_a_background_behind_restless_colours_or_beside_foreground_is_not_replaced():
-    box, frame, background = np.s_[30:32, 5:9], *with_object(np.s_[30:32, 5:9])
-    beside = mask_of(np.s_[20:30, 5:9])
-    assert not feed(standing(), frame, background, beside, 20 * FPS, mask_of(box))
-    objects, other = standing(), frame.copy()
-    other[box] = 0.5
-    assert all(
-        see(objects, frame if i // (4 * LOOKS) % 2 else other, background, mask_of(), mask_of(box)) is None
-        for i in range(20 * FPS)
-    )
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9), (4, 1)])
 def test_tiny_frames(shape):
     objects = objects_of((*shape, 3), 1.0, True)
