@@ -396,7 +396,7 @@ class SceneModel:
             returned = self.tracked.returned(pixels, age, training.known)
         if self.start is not None and engine.before is not None:
             self.objects.follow_light(engine.before, engine.picture)
-        found = mask, self.segmenter.filled, engine.strong, self.segmenter.restless
+        found = mask, self.segmenter.filled, engine.strong
         due = self.objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
         if due is not None:
             self._release(pixels, due)

@@ -327,11 +327,6 @@ class Segmenter:
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
-    def restless(self, box: tuple[slice, slice]) -> np.ndarray:
-        """Return where the noise exceeds the threshold in a part of the picture, bool."""
-        found: np.ndarray = self._match.factor * self.noise.sigma[box] > self._match.restless
-        return found
-
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
         self.noise.sigma[:] = self.noise.sigma.take(places).reshape(self.shape)

@@ -9,7 +9,7 @@ R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,9 +33,8 @@ _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
-_STAYS, _STAYING, _CLEAR = 10, 0.8, 0.5  # checks, two seconds; share of a region; largest ratio of one not all still
-_BESIDE = 0.25  # least size of the clear surroundings of such a region
 _PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a moving object; clear share of its outline
+_CLEAR = 0.5  # largest ratio of such a part
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
 _HALF = 100  # pixels of a region whose colours count half
@@ -43,8 +42,6 @@ _SURFACE = 0.5  # least correlation of the edges inside a region that shows the 
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
 _RING, _SQUARE = (np.ones((side, side), np.uint8) for side in (3, 2 * _NEAR + 1))
-
-Restless = Callable[[tuple[slice, slice]], np.ndarray]
 
 
 class StandingObjects:
@@ -55,7 +52,7 @@ class StandingObjects:
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support, stays (h, w) uint8: checks that showed the background, and the last ones that all showed foreground
+    # support (h, w) uint8: checks that showed the background
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -76,7 +73,6 @@ class StandingObjects:
     def rewind(self) -> None:
         """Forget the objects, before the first frame; what was seen of the background is kept."""
         self.age = np.zeros(self._shape[:2], np.uint16)
-        self._stays = np.zeros(self._shape[:2], np.uint8)
         self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
@@ -89,7 +85,6 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
-            "stays": copied(self._stays),
             "objects": self._objects.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
@@ -101,14 +96,14 @@ class StandingObjects:
         self.age = array_of(state, "age", shape, "uint16")
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
-        self.support, self._stays = (array_of(state, name, shape, "uint8") for name in ("support", "stays"))
+        self.support = array_of(state, "support", shape, "uint8")
         self._objects = array_of(state, "objects", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "_stays", "_objects", "_leftovers"):
+        for name in ("age", "support", "_objects", "_leftovers"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -182,30 +177,27 @@ class StandingObjects:
         mask: np.ndarray,
         filled: np.ndarray,
         strong: np.ndarray,
-        restless: Restless,
         returned: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the
-        # residual exceeds the threshold; `restless` returns where the noise in a box does; `returned` (n,): indices of
-        # pixels that show what the first frames hid; a learning `rate` shortens the absorption; `elapsed`: frames since
-        # that before
+        # residual exceeds the threshold; `returned` (n,): indices of pixels that show what the first frames hid; a
+        # learning `rate` shortens the absorption; `elapsed`: frames since that before
         before, self.frame = self.frame, self.frame + elapsed
         self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
         images = x.reshape(self._shape), background.reshape(self._shape)
-        chosen = self._chosen(*images, mask, strong, restless, absorb, checks)
+        chosen = self._chosen(*images, mask, strong, absorb, checks)
         if returned.size:
             chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
             chosen.reshape(-1)[returned] |= strong.reshape(-1)[returned] != 0
         if chosen is None or not chosen.any():
             return None
-        for count in (self.age, self._stays, self.support):
-            count[chosen] = 0
+        self.age[chosen] = self.support[chosen] = 0
         return chosen
 
     def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int, late: int) -> None:
@@ -227,14 +219,7 @@ class StandingObjects:
         self._oldest = max(oldest)
 
     def _chosen(
-        self,
-        x: np.ndarray,
-        background: np.ndarray,
-        mask: np.ndarray,
-        strong: np.ndarray,
-        restless: Restless,
-        absorb: float,
-        checks: int,
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, strong: np.ndarray, absorb: float, checks: int
     ) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough or no check is due."""
         chosen: np.ndarray | None = None
@@ -250,27 +235,22 @@ class StandingObjects:
             support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
             cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
-            found, stays = np.equal(mask, FOREGROUND, out=shown), self._stays.reshape(1, -1)
-            self._stays *= found
-            cv2.add(stays, float(checks), dst=stays, mask=found.view(np.uint8).reshape(1, -1))
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)
                 chosen = due if chosen is None else chosen | due
             if self._ghosts and self._oldest >= self._frames(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
-                self._add_ghosts(x, background, mask, restless, chosen)
+                self._add_ghosts(x, background, mask, chosen)
         return chosen
 
-    def _add_ghosts(
-        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, restless: Restless, chosen: np.ndarray
-    ) -> None:
+    def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
         # background was seen compared with the region, the clearer this must be
-        for box, region, age, most in self._standing_regions(mask, restless):
+        for box, region, most in self._standing_regions(mask):
             clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
-            odds = age[inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
+            odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             steps = edges_along(images, region, clear)
             around = cv2.dilate(region, _SQUARE) & clear
             alike = [likeness(image, region, around, float(self._full)) for image in images]
@@ -280,19 +260,16 @@ class StandingObjects:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 
-    def _standing_regions(
-        self, mask: np.ndarray, restless: Restless
-    ) -> Iterator[tuple[tuple[slice, slice], np.ndarray, np.ndarray, float]]:
-        """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, ages, largest ratio."""
-        # they stand still, or stay in place before water or leaves, or are parts that stand still of others that move
+    def _standing_regions(self, mask: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray, float]]:
+        """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, largest ratio."""
+        # they stand still, or are parts that stand still of others that move
         old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
-        staying = (self._stays >= _STAYS).view(np.uint8)
-        either, foreground = old | staying, (mask == FOREGROUND).view(np.uint8)
+        foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - _NEAR, 0) : top + height + _NEAR, max(left - _NEAR, 0) : left + width + _NEAR]
-            if cv2.countNonZero(either[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
+            if cv2.countNonZero(old[box]) < _FEW * cv2.contourArea(outline):  # true of most, and fast
                 continue
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
@@ -300,21 +277,14 @@ class StandingObjects:
             still, size = old[box] & region, cv2.countNonZero(region)
             count = cv2.countNonZero(still)
             if count >= _OLD_SHARE * size:
-                yield box, region, self.age[box], 1.0
-                continue
-            clear = (mask[box] == 0).view(np.uint8)
-            around = cv2.dilate(region, _SQUARE) & clear
-            beside = cv2.countNonZero(around)
-            quiet = 1 - cv2.countNonZero(around & restless(box)) / max(beside, 1)
-            stays = beside >= _BESIDE * size and cv2.countNonZero(staying[box] & region) >= _STAYING * size
-            if stays and count >= _OLD_SHARE * quiet**2 * size:
-                yield box, region, self._stays[box] * float(self._interval), _CLEAR
+                yield box, region, 1.0
                 continue
             part = largest_part(still, region)
             outside = cv2.dilate(part, _RING) - part
+            clear = (mask[box] == 0).view(np.uint8)
             is_free = cv2.countNonZero(outside & clear) >= _FREE * cv2.countNonZero(outside)
             if is_free and cv2.countNonZero(part) >= _PART * size:
-                yield box, part, self.age[box], _CLEAR
+                yield box, part, _CLEAR
 
 
 def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:

@@ -71,10 +71,9 @@ def with_object(box, level=0.9):
     return frame, background
 
 
-def see(objects, frame, background, mask, strong=None, restless=False, returned=(), **elapsed):
+def see(objects, frame, background, mask, strong=None, returned=(), **elapsed):
     found = mask, reference.filled(mask), mask if strong is None else strong
-    seen = frame.ravel(), background.ravel(), *found, lambda box: np.full(mask[box].shape, restless)
-    return objects.released(*seen, np.array(returned, np.int64), **elapsed)
+    return objects.released(frame.ravel(), background.ravel(), *found, np.array(returned, np.int64), **elapsed)
 
 
 def feed(objects, frame, background, mask, frames, strong=None):
@@ -237,28 +236,6 @@ def test_a_surface_in_other_light_is_released_and_another_one_kept(channels, gai
 def test_edges_inside_where_there_are_none(region):
     flat = np.full((H, W, 3), 0.3, F)
     assert edges_inside(flat, scene(3), mask_of(region) // 255) == 0
-
-
-def test_a_ghost_before_water_is_released_though_its_colours_change():
-    """What stays in place where nothing stands still needs two seconds, quiet edges, and surroundings."""
-    rng = np.random.default_rng(4)
-
-    def released(has_object, restless, box=lambda i: BOX):
-        objects, found = standing(ghosts=True), {}
-        for i in range(4 * FPS):
-            frame, background = (rng.uniform(0.1, 0.5, (H, W, 1)).astype(F) for _ in range(2))
-            (frame if has_object else background)[box(i)] += 0.4
-            chosen = see(objects, frame, background, mask_of(box(i)), restless=restless)
-            found |= {} if chosen is None else {i + 1: chosen}
-        return found
-
-    ghost = released(has_object=False, restless=True)
-    assert 2 * FPS <= min(ghost) <= 2 * FPS + LOOKS
-    np.testing.assert_array_equal(ghost[min(ghost)], with_rim(BOX))
-    assert not released(has_object=True, restless=True)  # a boat
-    assert not released(has_object=False, restless=False)
-    assert not released(False, True, lambda i: np.s_[10:22, i % (W - 16) : i % (W - 16) + 16])  # moving
-    assert not released(False, True, lambda _i: np.s_[2 : H - 2, 2 : W - 2])  # little to compare it with
 
 
 def test_ghost_is_released_beside_an_object():
