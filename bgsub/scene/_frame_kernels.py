@@ -187,10 +187,7 @@ def compare_block(begin, end, images, look, calm):  # type: ignore[no-untyped-de
     count = 0
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, b = max(q * CHUNK, begin), min(q * CHUNK + CHUNK, end)
-        if b - a == CHUNK:
-            count += compare_chunk(a, CHUNK, images, look, calm)  # a constant length
-        else:
-            count += compare_chunk(a, b - a, images, look, calm)
+        count += compare_chunk(a, b - a, images, look, calm)
     return count
 
 
@@ -352,10 +349,7 @@ def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half
             continue
         aged[q] = 1
         pixels = x.reshape(-1), mask, anchor.reshape(-1), age, states
-        if n == CHUNK:  # a constant length
-            oldest = max(oldest, grow_chunk(a, CHUNK, lanes, tolerance * tolerance, steps, half, pixels))
-        else:
-            oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, steps, half, pixels))
+        oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, steps, half, pixels))
     return oldest
 
 

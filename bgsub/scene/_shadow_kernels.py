@@ -269,10 +269,7 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        if n == CHUNK:  # a constant length
-            found = shade(colours, others, flat, a, CHUNK, channels, ranges, flat_dark, flat_weight)
-        else:
-            found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
+        found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
