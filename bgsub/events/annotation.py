@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -38,23 +38,6 @@ def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> Outlines:
         borders, _ = cv2.findContours(inside.view(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         found[name] = [border.reshape(-1, 2).astype(np.float32) for border in borders]
     return found
-
-
-class OutlineCache:
-    """The outlines of the regions of a feed, or of `regions` until the feed gets others."""
-
-    def __init__(self, feed: EventFeed, regions: Regions | None) -> None:
-        self._feed, self._regions = feed, regions
-        self._first = feed.linker.regions
-        self._outlines: tuple[Regions | None, Outlines] | None = None
-
-    def of(self, shape: tuple[int, ...]) -> Outlines:
-        """Return the outlines in frames of `shape`."""
-        newest = self._feed.linker.regions
-        regions = self._regions if newest is self._first else newest
-        if self._outlines is None or self._outlines[0] is not regions:
-            self._outlines = regions, outlines_of(regions, shape)
-        return self._outlines[1]
 
 
 def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
@@ -144,9 +127,7 @@ class AnnotatingSink(Sink):
     sink : Sink
         The other sink.
     feed : EventFeed
-        Shared with the other sinks of the run.
-    regions : Regions, optional
-        Regions to draw.
+        Shared with the other sinks of the run; its regions are drawn.
 
     Attributes
     ----------
@@ -162,13 +143,13 @@ class AnnotatingSink(Sink):
     >>> summary = bgsub.process_video("video.mp4", AnnotatingSink(VideoSink("boxes.mp4", "boxes", 25), feed))
     """
 
-    def __init__(self, sink: Sink, feed: EventFeed, regions: Regions | None = None) -> None:
-        self._sink, self._feed, self._outlines = sink, feed, OutlineCache(feed, regions)
+    def __init__(self, sink: Sink, feed: EventFeed) -> None:
+        self._sink, self._feed, self._outlines = sink, feed, lru_cache(1)(outlines_of)
         self.path, self.folder = getattr(sink, "path", None), getattr(sink, "folder", None)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
-        outlines = self._outlines.of(separation.mask.shape)
+        outlines = self._outlines(self._feed.linker.regions, separation.mask.shape)
         self._sink.write(frame, replace(separation, annotate=partial(annotate, step, outlines)))
 
     def preview(self, frame: Frame) -> None:

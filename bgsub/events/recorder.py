@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError, logger
-from bgsub.events.annotation import OutlineCache, annotate
+from bgsub.events.annotation import annotate, outlines_of
 from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list, check_list
 from bgsub.events.event import Event, Motion
 from bgsub.events.feed import EventFeed
@@ -153,7 +153,7 @@ class RecorderSink(Sink):
         self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
-        self._outlines = OutlineCache(self._feed, self._feed.linker.regions)
+        self._outlines = lru_cache(1)(outlines_of)
         self._held, self._memory, self._warned = PreRoll(), memory, False
         self._until = -math.inf  # end of the recording after the newest event
         self._recorded: list[Event] = []  # the newest event, or none
@@ -177,7 +177,8 @@ class RecorderSink(Sink):
         picture = None if self._copies else to_uint8(separation.frame)
         picture = to_bgr8(picture) if picture is not None and (picture.ndim == 3 or self._rules.drawn) else picture
         if self._rules.drawn and picture is not None:
-            picture = annotate(step, self._outlines.of(separation.mask.shape), picture)
+            outlines = self._outlines(self._feed.linker.regions, separation.mask.shape)
+            picture = annotate(step, outlines, picture)
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
             return

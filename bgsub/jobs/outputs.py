@@ -44,7 +44,7 @@ def make_sinks(
         drawn = ANNOTATED if job.boxes else ("boxes",)
 
         def wrap(sink: Sink, view: str) -> Sink:
-            return AnnotatingSink(sink, feed, feed.linker.regions) if view in drawn else sink
+            return AnnotatingSink(sink, feed) if view in drawn else sink
 
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claims.take}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)

@@ -200,7 +200,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             sinks = make_sinks(camera, source, shared, claims, camera.overwrite, self._started)
             notifying = (sink for sink in sinks if isinstance(sink, NotificationSink))
             controls.on_snapshot = next((sink.notify_snapshot for sink in notifying), None)
-            sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
+            sinks += [AnnotatingSink(screen, feed) for screen in screens]
             sinks += [] if recent is None else [recent]
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
             if self._regions is None or self.server is None or not isinstance(source, PrivateSource):

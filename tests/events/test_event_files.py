@@ -162,7 +162,7 @@ def test_resumed_outputs_are_identical(tmp_path, source):
 
     def make(name):
         feed = make_feed(source, MotionRules(max_gap=0.2), regions)
-        pictures = AnnotatingSink(ImageSequenceSink(tmp_path / name / "boxes", "boxes"), feed, regions)
+        pictures = AnnotatingSink(ImageSequenceSink(tmp_path / name / "boxes", "boxes"), feed)
         return [pictures, *create_event_sinks(EVENT_FORMATS, source, feed, (tmp_path / name).joinpath)]
 
     def contents(name):
