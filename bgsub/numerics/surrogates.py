@@ -69,16 +69,10 @@ def lp_pair(r, mu, p, s, power):  # type: ignore[no-untyped-def]
 
 @formula
 def atan_pair(r, mu):  # type: ignore[no-untyped-def]
-    """Return the cost and the influence of `atan` from one arc tangent."""
+    """Return the cost ``(mu^2/2) atan(r/mu)^2`` and its derivative, the influence, from one arc tangent."""
     square = mu * mu
     t = mu * arctan(r / mu)
     return _HALF * t * t, t * (square / (square + r * r))
-
-
-@formula
-def atan_influence(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the influence ``mu atan(r/mu) mu^2 / (mu^2 + r^2)``; `p` is not used."""
-    return atan_pair(r, mu)[1]
 
 
 @formula
@@ -105,14 +99,8 @@ def log_value(r, mu, p):  # type: ignore[no-untyped-def]
     return _HALF * mu * np.log1p(r * r / mu)
 
 
-@formula
-def atan_value(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the cost ``(mu^2/2) atan(r/mu)^2``; `p` is not used."""
-    return atan_pair(r, mu)[0]
-
-
-_VALUES = {"lp": lp_value, "log": log_value, "atan": atan_value}
-_INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": atan_influence}
+_VALUES = {"lp": lp_value, "log": log_value, "atan": lambda r, mu, p: atan_pair(r, mu)[0]}
+_INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": lambda r, mu, p: atan_pair(r, mu)[1]}
 
 
 @dataclass(frozen=True)

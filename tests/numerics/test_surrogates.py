@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.jit import kernel
+from bgsub.numerics.jit import formula, kernel
 from bgsub.numerics.surrogates import (
     CODES,
     Surrogate,
-    atan_influence,
-    atan_value,
+    atan_pair,
     log_influence,
     log_value,
     log_weight,
@@ -24,6 +23,18 @@ from bgsub.numerics.surrogates import (
 )
 
 NAMES = list(CODES)
+
+
+@formula
+def atan_value(r, mu, p):
+    return atan_pair(r, mu)[0]
+
+
+@formula
+def atan_influence(r, mu, p):
+    return atan_pair(r, mu)[1]
+
+
 FORMULAS = (
     [(f, reference.surrogate_value) for f in (lp_value, log_value, atan_value)]
     + [(f, reference.surrogate_influence) for f in (lp_influence, log_influence, atan_influence)]
@@ -37,11 +48,11 @@ exponents = st.floats(0.1, 0.9)
 
 
 @cache
-def looped(formula):
+def looped(function):
     @kernel
     def loop(r, mu, p, out):
         for i in range(r.size):
-            out[i] = formula(r[i], mu, p)
+            out[i] = function(r[i], mu, p)
 
     return loop
 
