@@ -30,7 +30,6 @@ from bgsub.separation import Separation
 from bgsub.storage.durable_io import as_sink_error, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
 
-_CHECK_SECONDS = 1.0
 _WARNINGS = 20
 
 IsCancelled = Callable[[], bool]
@@ -113,18 +112,16 @@ class _CancelCheck:
     """Checks after each frame whether the task is cancelled; `begun` is whether the source was opened."""
 
     def __init__(self, is_cancelled: IsCancelled) -> None:
-        self._is_cancelled, self._checked, self.begun = is_cancelled, 0.0, False
+        self._is_cancelled, self.begun = is_cancelled, False
 
     def __call__(self, _source: FrameSource) -> AbstractContextManager[Callable[[Frame, Separation], None]]:
-        self._checked, self.begun = time.monotonic(), True
-        return nullcontext(lambda _frame, _separation: self.check(_CHECK_SECONDS))
+        self.begun = True
+        return nullcontext(self.check)
 
-    def check(self, least: float = -1.0) -> None:
-        """Raise `Cancelled` if the task is cancelled; check `least` seconds after the last time."""
-        if time.monotonic() - self._checked > least:
-            self._checked = time.monotonic()
-            if self._is_cancelled():
-                raise Cancelled("the batch has ended")
+    def check(self, *_frame: object) -> None:
+        """Raise `Cancelled` if the task is cancelled."""
+        if self._is_cancelled():
+            raise Cancelled("the batch has ended")
 
 
 def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:

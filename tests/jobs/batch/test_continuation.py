@@ -21,7 +21,6 @@ SAVE = ("mask", "panel.mp4", "mask.npz")
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     due_every(monkeypatch, EVERY)
-    monkeypatch.setattr(tasks, "_CHECK_SECONDS", -1.0)
     monkeypatch.setattr(tasks, "_share_cores", lambda _jobs: None)
 
 
