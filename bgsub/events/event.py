@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from bgsub.separation import FrameEvent
-
 Box = tuple[int, int, int, int]
 
 
-class EventKind(StrEnum):
-    """Kinds of events: objects, motion, and the events of the whole frame."""
-
-    OBJECT = "object"
-    MOTION = "motion"
-    LIGHT_CHANGE = FrameEvent.LIGHT_CHANGE
-    COVERED = FrameEvent.COVERED
-    SCENE_CHANGE = FrameEvent.SCENE_CHANGE
-    SCENE_RETURN = FrameEvent.SCENE_RETURN
+# Kinds of events; others are a `FrameEvent`.
+OBJECT, MOTION = "object", "motion"
 
 
 @dataclass(frozen=True, eq=False)

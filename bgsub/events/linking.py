@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.events.detection import Detection, detect, look
-from bgsub.events.event import Event, EventKind, ObjectInFrame
+from bgsub.events.event import OBJECT, Event, ObjectInFrame
 from bgsub.events.motion import check_seconds
 from bgsub.events.track import Track, assign
 from bgsub.separation import FrameEvent, Separation
@@ -259,7 +259,7 @@ class ObjectLinker:
     def _begin(self, detection: Detection, frame: Frame) -> list[ObjectInFrame]:
         """Start a track; its first sight counts fully if frames are rare, else by the share of confirmed tracks."""
         state, time = self.state, self.time(frame)
-        event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
+        event = Event(OBJECT, 0, frame.index, frame.index, time, time)
         is_rare = 2 * state.interval >= self._max_gap - CLOSE  # an object may leave before the next frame
         trust = 1.0 if is_rare else (1 + state.count) / (1 + state.count + state.dropped)
         solid = min(state.interval, self._min_duration) * trust

@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.events.event import Event, EventKind, Motion
+from bgsub.events.event import MOTION, Event, Motion
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.timecode import CLOSE
 
@@ -139,7 +139,7 @@ class MotionEvents:
             self.current = None  # a gap in the stream is not motion
         if moving:
             if self.current is None:
-                self.current, self.since = Event(EventKind.MOTION, 0, frame, frame, time, time), clock
+                self.current, self.since = Event(MOTION, 0, frame, frame, time, time), clock
             event = self.current
             event.end_frame, event.end_time = frame, time
             event.frames += 1

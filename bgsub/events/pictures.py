@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import logger
-from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
+from bgsub.events.event import OBJECT, Event, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.storage.durable_io import as_sink_error, partial_name, sync_folder, sync_written, write_whole
@@ -107,7 +107,7 @@ class ObjectPictureSink(Sink):
     def _store(self, finished: list[Event]) -> None:
         """Write the pictures of objects that have ended."""
         for event in finished:
-            best = self._best.pop(event.id, None) if event.kind == EventKind.OBJECT else None
+            best = self._best.pop(event.id, None) if event.kind == OBJECT else None
             if best is None:
                 continue
             if event.id > MOST:

@@ -18,7 +18,8 @@ import numpy as np
 
 from bgsub.errors import SourceError, counted
 from bgsub.events.clips import LIST_NAME, is_plain
-from bgsub.events.event import EventKind
+from bgsub.events.event import OBJECT
+from bgsub.separation import FrameEvent
 from bgsub.storage.durable_io import os_errors_as, write_whole
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import EVENT_FORMATS
@@ -126,7 +127,7 @@ class StoredObject:
 class StoredChange(NamedTuple):
     """An event of the whole frame of an events.jsonl, checked."""
 
-    kind: EventKind
+    kind: FrameEvent
     start_frame: int
     start: float | None  # seconds
     began: str  # date and time, or ""
@@ -137,7 +138,7 @@ class StoredChange(NamedTuple):
         frame, start = int(record["start_frame"]), None if record["start_time"] is None else float(record["start_time"])
         if not 0 <= frame < _MOST_FRAMES or not (start is None or abs(start) < _MOST):
             raise ValueError("times must be finite")
-        return cls(EventKind(record["type"]), frame, start, str(record.get("began", ""))[:_MOST_TEXT])
+        return cls(FrameEvent(record["type"]), frame, start, str(record.get("began", ""))[:_MOST_TEXT])
 
 
 _MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64
@@ -154,7 +155,7 @@ def read_events(path: Path) -> Iterator[StoredObject | StoredChange]:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
             try:
                 record = json.loads(line)
-                yield StoredObject.of(record) if record["type"] == "object" else StoredChange.of(record)
+                yield StoredObject.of(record) if record["type"] == OBJECT else StoredChange.of(record)
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError):
                 raise SourceError(f"'{path}', line {number}: not a valid event") from None
 
@@ -192,7 +193,7 @@ def write_overview(folder: Path, path: Path, title: str = "") -> int:
     with Claims() as claims:
         claims.take(path)
         # Not all of them are in memory. Lamps that flicker must not leave out objects.
-        shown = heapq.nlargest(MOST, read(), key=lambda event: (event["kind"] in ("clip", "object"), *order(event)))
+        shown = heapq.nlargest(MOST, read(), key=lambda event: (event["kind"] in ("clip", OBJECT), *order(event)))
         shown.sort(key=order)
         # A script element ends at </script> even inside of a text.
         data = json.dumps(shown, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -231,7 +232,7 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             text = frames if begin is None or one.end is None else f"{one.end - begin:.1f} s"
             picture = link(base, inside(result.folder, one.picture))
             text = f"object {one.id}, {text}"
-            yield {**event, "kind": "object", "text": text, "regions": one.regions, "picture": picture}
+            yield {**event, "kind": OBJECT, "text": text, "regions": one.regions, "picture": picture}
 
 
 def _instant(date: str) -> float:

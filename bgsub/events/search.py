@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, logger
-from bgsub.events.event import Event, EventKind
+from bgsub.events.event import OBJECT, Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
@@ -148,7 +148,7 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
             peak = part[int(best.argmax())]
             known = one.start is not None
             start, end = (float(times[part[0]]), float(times[part[-1]])) if known else (None, None)
-            event = Event(EventKind.OBJECT, one.id, int(one.frames[part[0]]), int(one.frames[part[-1]]), start, end)
+            event = Event(OBJECT, one.id, int(one.frames[part[0]]), int(one.frames[part[-1]]), start, end)
             x, y, w, h = one.boxes[peak].tolist()
             event.peak_frame, event.peak_share, event.peak_box = int(one.frames[peak]), float(best.max()), (x, y, w, h)
             event.regions = [name for name, share in zip(regions.names, shares[:, part], strict=True) if share.any()]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub.errors import counted
 from bgsub.events._state import dump, load
-from bgsub.events.event import Event, EventKind, Step
+from bgsub.events.event import OBJECT, Event, Step
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.pictures import LONGEST, HeatMap, Highlights, draw_heat_map
@@ -74,7 +74,7 @@ class RunFacts:
     def add_events(self, finished: Iterable[Event]) -> None:
         """Add objects and events of the whole frame that have ended."""
         for event in finished:
-            if event.kind == EventKind.OBJECT:
+            if event.kind == OBJECT:
                 self.objects += 1
             elif len(self.marks) < MOST_MARKS:
                 self.marks.append(event)

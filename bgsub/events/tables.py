@@ -12,7 +12,7 @@ from typing import Any
 
 from bgsub.errors import printable
 from bgsub.events._state import dump, load
-from bgsub.events.event import Event, EventKind
+from bgsub.events.event import OBJECT, Event
 from bgsub.events.feed import EventFeed
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
@@ -45,7 +45,7 @@ def csv_line(event: Event) -> str:
     """Return an event as a line with `COLUMNS`: ``type`` is the kind; events of the whole frame have no ID and size."""
     times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
     values = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
-    if event.kind == EventKind.OBJECT:
+    if event.kind == OBJECT:
         return csv_row([*values, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)])
     return csv_row([*values, *[None] * 7])
 
@@ -63,7 +63,7 @@ def json_line(event: Event, folder: Path) -> str:
     }
     if event.began is not None:
         record["began"] = event.began
-    if event.kind == EventKind.OBJECT:
+    if event.kind == OBJECT:
         names = ("id", "peak_area", "peak_frame", "peak_box", "frame_size", "regions")
         record |= {name: getattr(event, name) for name in names}
         if event.picture is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bgsub.events.detection import Detection, intersection
-from bgsub.events.event import Event, EventKind, ObjectInFrame
+from bgsub.events.event import OBJECT, Event, ObjectInFrame
 
 Point = tuple[float, float]
 
@@ -112,7 +112,7 @@ class Track:
 
     def replace(self, frame: int, time: float | None, interval: float, solid: float) -> None:
         """Begin the track of another object with the newest sight; it is confirmed when it was seen long enough."""
-        self.event = Event(EventKind.OBJECT, 0, frame, frame, time, time)
+        self.event = Event(OBJECT, 0, frame, frame, time, time)
         self.recent, self.seen = self.recent[-1:], interval
         self.origin, self.solid, self.walked = self.last.centroid, solid, 0.0
 
@@ -136,7 +136,7 @@ class Track:
 
     def restart(self, one: ObjectInFrame) -> None:
         """Forget the sights before `one`, the newest."""
-        self.event = Event(EventKind.OBJECT, 0, one.frame, one.frame, one.time, one.time)
+        self.event = Event(OBJECT, 0, one.frame, one.frame, one.time, one.time)
         self.pending, self.seen = [one], 0.0
         self.origin, self.solid, self.walked = one.centroid, 0.0, 0.0
         self.add(one)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub.errors import SinkError, logger
 from bgsub.events.clips import ClipNames
-from bgsub.events.event import Event, EventKind, ObjectInFrame, Step
+from bgsub.events.event import MOTION, OBJECT, Event, ObjectInFrame, Step
 from bgsub.events.feed import EventFeed
 from bgsub.events.notifications.notification import (
     REQUEST,
@@ -153,7 +153,7 @@ class _Lasting:
     def see(self, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
         """Add a frame."""
         self.regions |= dict.fromkeys(name for one in objects for name in one.regions)
-        if self.event.kind == EventKind.MOTION and self.event.peak_frame == step.frame:
+        if self.event.kind == MOTION and self.event.peak_frame == step.frame:
             self.objects = objects
             if self.picture is not None:
                 self.picture = (step.frame, step.time, image)
@@ -259,8 +259,8 @@ class NotificationSink(Sink):
             self._count = state["count"]
 
     def _begin(self, event: Event, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
-        self._count += event.kind != EventKind.MOTION
-        has_picture = event.kind == EventKind.MOTION and self._names is not None
+        self._count += event.kind != MOTION
+        has_picture = event.kind == MOTION and self._names is not None
         picture = (step.frame, step.time, image) if has_picture else None
         lasting = _Lasting(event, event.id or self._count, step.clock, objects, picture)
         lasting.see(step, objects, image)
@@ -269,7 +269,7 @@ class NotificationSink(Sink):
 
     def _end(self, event: Event) -> None:
         """Notify of the end of an event, unless it is an object."""
-        if event.kind == EventKind.OBJECT:
+        if event.kind == OBJECT:
             return
         begun = [one for one in self._lasting if one.event is event]
         # After `resume` the start is unknown.
@@ -277,7 +277,7 @@ class NotificationSink(Sink):
         self._store(lasting)
         self._notify("end", lasting, event.end_frame, event.end_time)
         self._lasting = [one for one in self._lasting if one is not lasting]
-        if self._records and event.kind == EventKind.MOTION:
+        if self._records and event.kind == MOTION:
             self._recorded.append(lasting)
 
     def _notify_clips(self) -> None:
