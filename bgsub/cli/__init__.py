@@ -25,7 +25,7 @@ from bgsub.cli.results import overview, search
 from bgsub.cli.run import run, scan, track
 from bgsub.cli.settings import Command, config
 from bgsub.errors import StoppedError
-from bgsub.jobs.interrupts import interruption, take_signals, terminations
+from bgsub.jobs.interrupts import take_signals, terminations
 
 
 @click.command(
@@ -146,7 +146,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             # A signal during an import, for example, ends as another error.
             was_signal = signals is not None and signals.raised and not isinstance(error, (click.Abort, StoppedError))
-            shown = interruption(signals.raised) if signals is not None and was_signal else error
+            shown = KeyboardInterrupt(signals.raised) if signals is not None and was_signal else error
             message, code = reporting.exit_status(shown)
             if code != reporting.READER_GONE:
                 with suppress(OSError):  # standard error may be closed

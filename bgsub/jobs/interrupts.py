@@ -1,8 +1,9 @@
 """Ctrl-C, SIGTERM and SIGHUP: a running pipeline ends between two frames, with the same frames in every output.
 
 A signal may come at any point. Code that must not be interrupted installs a handler for a block (`taken`); elsewhere a
-signal raises `KeyboardInterrupt`. Signals within a second count as one, because a terminal and a parent process may
-both send one. A later signal ends the process at once, unless outputs are being finished: then the next one does.
+signal raises `KeyboardInterrupt` with its number. Signals within a second count as one, because a terminal and a parent
+process may both send one. A later signal ends the process at once, unless outputs are being finished: then the next one
+does.
 """
 
 from __future__ import annotations
@@ -33,19 +34,9 @@ Handler = Callable[[int], object]
 _handlers: list[Handler] = []  # the innermost last
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, or the signal of the argument, treated as Ctrl-C."""
-
-
-def interruption(number: int) -> KeyboardInterrupt:
-    """Return the exception that a signal raises."""
-    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
-
-
 def name_of(interrupt: KeyboardInterrupt) -> str:
     """Return the name of the signal behind an interrupt, one of `INTERRUPTED`."""
-    number = (*interrupt.args, signal.SIGTERM)[0] if isinstance(interrupt, Terminated) else signal.SIGINT
-    return signal.Signals(number).name
+    return next((number.name for number in NUMBERS if number in interrupt.args), "SIGINT")
 
 
 def stopped_by(name: str) -> str:
@@ -65,7 +56,7 @@ class Interrupts:
         if self.finishing:
             logger.warning("finishing the outputs")
         elif self.requested_by:
-            raise interruption(number)
+            raise KeyboardInterrupt(number)
         else:
             self.requested_by = signal.Signals(number).name
 
@@ -105,10 +96,10 @@ def afterwards() -> Iterator[None]:
             yield
     except Exception as error:
         if came:  # the failure may be that of a process that got the signal as well
-            raise interruption(came[0]) from error
+            raise KeyboardInterrupt(came[0]) from error
         raise
     if came:
-        raise interruption(came[0])
+        raise KeyboardInterrupt(came[0])
 
 
 class Signals:
@@ -139,7 +130,7 @@ class Signals:
             _handlers[-1](number)
         else:
             self.raised = number
-            raise interruption(number)
+            raise KeyboardInterrupt(number)
 
     def _resend_lost(self, unraisable: Any) -> None:
         """Send an interrupt again that was raised where Python drops exceptions, as in ``__del__``."""

@@ -9,7 +9,7 @@ import pytest
 from live_fakes import beside
 
 from bgsub.jobs import interrupts
-from bgsub.jobs.interrupts import Interrupts, Signals, Terminated, finishing, terminations
+from bgsub.jobs.interrupts import Interrupts, Signals, finishing, name_of, terminations
 
 
 class Ended(BaseException):
@@ -35,8 +35,9 @@ def signals():
 
 @pytest.mark.parametrize("number", interrupts.NUMBERS)
 def test_second_signal_ends_the_process(signals, number, capfd):
-    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else Terminated):
+    with pytest.raises(KeyboardInterrupt) as raised:
         signal.raise_signal(number)
+    assert name_of(raised.value) == number.name
     assert signals.raised == number
     with pytest.raises(Ended, match=str(128 + number)):
         signal.raise_signal(number)
@@ -59,8 +60,9 @@ def test_second_signal_of_a_run_is_raised_unless_outputs_are_finished(caplog):
     run = Interrupts()
     run.take(signal.SIGINT)
     assert run.requested_by == "SIGINT"
-    with pytest.raises(Terminated):
+    with pytest.raises(KeyboardInterrupt) as raised:
         run.take(signal.SIGTERM)
+    assert name_of(raised.value) == "SIGTERM"
     run.finishing = True
     run.take(signal.SIGTERM)
     assert (run.requested_by, caplog.messages) == ("SIGINT", ["finishing the outputs"])
@@ -81,9 +83,10 @@ def test_lost_interrupt_comes_again(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: others.append(unraisable.exc_type))
     with terminations():
         Dropped(ValueError())
-        with pytest.raises(Terminated):  # noqa: PT012
-            Dropped(Terminated())
+        with pytest.raises(KeyboardInterrupt) as raised:  # noqa: PT012
+            Dropped(KeyboardInterrupt(signal.SIGTERM))
             time.sleep(30)
+    assert name_of(raised.value) == "SIGTERM"
     assert others == [ValueError]
 
 
