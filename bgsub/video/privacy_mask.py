@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class PrivateSource(SelectedSource):
         try:
             #: The regions, which may be replaced while the source is read.
             self.mask = PrivacyMask(list(regions))
-            self.mask.fit(source.size[::-1])
+            self.mask.apply(np.empty(source.size[::-1], np.uint8))  # check the regions
         except BaseException:
             source.close()
             raise
@@ -60,13 +60,14 @@ class PrivateSource(SelectedSource):
         return frame if image is frame.image else replace(frame, image=image)
 
 
-class _Fitted(NamedTuple):
-    """The pixels of regions in frames of a shape."""
-
-    regions: Regions | None
-    shape: tuple[int, ...]
-    box: tuple[slice, slice]
-    hidden: np.ndarray  # in the box, bool
+def _pixels_of(regions: Regions, shape: tuple[int, ...]) -> tuple[tuple[slice, slice], np.ndarray]:
+    """Return the bounding box of regions and their pixels in it, bool; ParameterError if a region is outside."""
+    try:
+        hidden = regions.union(shape)
+    except ParameterError as error:
+        raise ParameterError(f"privacy: {error}") from None
+    box = bounding_box(hidden)
+    return box, hidden[box]
 
 
 class PrivacyMask:
@@ -74,33 +75,20 @@ class PrivacyMask:
 
     def __init__(self, regions: Sequence[Region | str]) -> None:
         self.replace(regions)
-        self._fitted: _Fitted | None = None  # replaced as a whole, because two threads use it
 
     def replace(self, regions: Sequence[Region | str]) -> None:
         """Black out other regions from now on. ParameterError if one is invalid."""
         given = Regions.of(regions)
         self.texts = [region for region in regions if isinstance(region, str)]
+        self._pixels = lru_cache(2)(_pixels_of)  # a new one, because a mask image may have changed
         self.regions = given  # another object each time
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         """Return an image, (h, w) or (h, w, c), with the regions black: a copy, or the image if there are none."""
-        given, fitted = self.regions, self._fitted
-        if given is None:
+        regions = self.regions
+        if regions is None:
             return image
-        if fitted is None or fitted.regions is not given or fitted.shape != image.shape[:2]:
-            fitted = self.fit(image.shape[:2])
+        box, hidden = self._pixels(regions, image.shape[:2])
         image = image.copy()
-        hidden = fitted.hidden if image.ndim == 2 else fitted.hidden[:, :, np.newaxis]
-        np.copyto(image[fitted.box], 0, where=hidden)
+        np.copyto(image[box], 0, where=hidden if image.ndim == 2 else hidden[:, :, np.newaxis])
         return image
-
-    def fit(self, shape: tuple[int, ...]) -> _Fitted:
-        """Return the pixels of the regions in frames of a shape; ParameterError if a region is outside."""
-        given = self.regions
-        try:
-            hidden = np.zeros(shape, bool) if given is None else given.union(shape)
-        except ParameterError as error:
-            raise ParameterError(f"privacy: {error}") from None
-        box = bounding_box(hidden) if hidden.any() else (slice(0), slice(0))
-        self._fitted = _Fitted(given, shape, box, hidden[box])
-        return self._fitted
