@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +28,8 @@ from bgsub.video.web_page import link, render
 
 _LONGEST_LINE = 1 << 22  # bytes; tracks have at most 4096 points
 _MOST_TEXT = 10_000  # bytes of an event or a clip
+_MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64
+_NO_TRACK: np.ndarray = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -81,26 +83,32 @@ def inside(folder: Path, name: str) -> str | None:
     return path if os.path.join(os.path.realpath(path), "").startswith(root) else None
 
 
-@dataclass(frozen=True, eq=False)
-class StoredObject:
-    """An object of an events.jsonl, checked."""
+class StoredEvent(NamedTuple):
+    """An event of an events.jsonl, checked; events of the whole frame have only the first four values."""
 
-    id: int
+    kind: str  # "object" or a `FrameEvent`
     start_frame: int
-    end_frame: int
     start: float | None  # seconds
-    end: float | None
     began: str  # date and time, or ""
-    regions: list[str]
-    picture: str  # path from the folder of the file, or ""
-    frame_size: tuple[int, int]  # width, height
-    frames: np.ndarray  # (n,), int64
-    boxes: np.ndarray  # (n, 4), int64
-    times: np.ndarray  # (n,), seconds, or frames if unknown
+    id: int = 0
+    end_frame: int = 0
+    end: float | None = None
+    regions: Sequence[str] = ()
+    picture: str = ""  # path from the folder of the file, or ""
+    frame_size: tuple[int, int] = (0, 0)  # width, height
+    frames: np.ndarray = _NO_TRACK  # (n,), int64
+    boxes: np.ndarray = _NO_TRACK  # (n, 4), int64
+    times: np.ndarray = _NO_TRACK  # (n,), seconds, or frames if unknown
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> StoredObject:
-        """Return the object of a line; ValueError, TypeError, KeyError or OverflowError if it is damaged."""
+    def of(cls, record: dict[str, Any]) -> StoredEvent:
+        """Return the event of a line; ValueError, TypeError, KeyError or OverflowError if it is damaged."""
+        if record["type"] != OBJECT:
+            frame, time = int(record["start_frame"]), record["start_time"]
+            time = None if time is None else float(time)
+            if not 0 <= frame < _MOST_FRAMES or not (time is None or abs(time) < _MOST):
+                raise ValueError("times must be finite")
+            return cls(FrameEvent(record["type"]), frame, time, str(record.get("began", ""))[:_MOST_TEXT])
         start, end = (None if record[key] is None else float(record[key]) for key in ("start_time", "end_time"))
         if not all(value is None or abs(value) < _MOST for value in (start, end)):
             raise ValueError("times must be finite")
@@ -121,41 +129,16 @@ class StoredObject:
         width, height = map(int, record["frame_size"])
         if min(width, height) < 1:
             raise ValueError("the size of the frame must be positive")
-        return cls(number, first, last, start, end, texts[0], regions, texts[1], (width, height), frames, boxes, times)
+        of_object = (number, last, end, regions, texts[1], (width, height), frames, boxes, times)
+        return cls(OBJECT, first, start, texts[0], *of_object)
 
 
-class StoredChange(NamedTuple):
-    """An event of the whole frame of an events.jsonl, checked."""
-
-    kind: FrameEvent
-    start_frame: int
-    start: float | None  # seconds
-    began: str  # date and time, or ""
-
-    @classmethod
-    def of(cls, record: dict[str, Any]) -> StoredChange:
-        """Return the event of a line; an error as of `StoredObject.of` if it is damaged."""
-        frame, start = int(record["start_frame"]), None if record["start_time"] is None else float(record["start_time"])
-        if not 0 <= frame < _MOST_FRAMES or not (start is None or abs(start) < _MOST):
-            raise ValueError("times must be finite")
-        return cls(FrameEvent(record["type"]), frame, start, str(record.get("began", ""))[:_MOST_TEXT])
-
-
-_MOST, _MOST_FRAMES = 1e9, 1 << 53  # seconds or pixels; exact in float64
-
-
-def read_objects(path: Path) -> Iterator[StoredObject]:
-    """Yield the objects of an events.jsonl; SourceError for a line that is not an event."""
-    return (event for event in read_events(path) if isinstance(event, StoredObject))
-
-
-def read_events(path: Path) -> Iterator[StoredObject | StoredChange]:
+def read_events(path: Path) -> Iterator[StoredEvent]:
     """Yield the events of an events.jsonl; SourceError for a line that is not an event."""
     with os_errors_as(SourceError, f"'{path}' cannot be read"), path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
             try:
-                record = json.loads(line)
-                yield StoredObject.of(record) if record["type"] == OBJECT else StoredChange.of(record)
+                yield StoredEvent.of(json.loads(line))
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError):
                 raise SourceError(f"'{path}', line {number}: not a valid event") from None
 
@@ -225,7 +208,7 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
             time = clock_text(begin, whole=True)
         event = {"source": result.name, "date": one.began, "second": one.start_frame if begin is None else begin}
         event |= {"time": time, "clip": ""}
-        if isinstance(one, StoredChange):
+        if one.kind != OBJECT:
             yield {**event, "kind": one.kind, "text": one.kind.replace("-", " "), "regions": [], "picture": ""}
         else:
             frames = f"{one.end_frame - one.start_frame + 1} frames"

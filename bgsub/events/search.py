@@ -18,7 +18,7 @@ from bgsub.events.event import OBJECT, Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import FILLED_SHARE, REGION_SHARE, ObjectLinker
 from bgsub.events.motion import MotionRules
-from bgsub.events.results import Result, find_results, inside, is_of, read_objects
+from bgsub.events.results import Result, find_results, inside, is_of, read_events
 from bgsub.events.tables import MotionListSink, Row, row_of
 from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.video.output_names import VIDEO_ENDINGS
@@ -135,8 +135,8 @@ def _search_objects(result: Result, regions: Regions, rules: MotionRules) -> Ite
     """Yield the stays of the objects of a result in regions."""
     assert result.events is not None
     searched = lru_cache(1)(lambda size: [_SearchedRegion(region, size) for region in regions])
-    for one in read_objects(result.events):
-        if not len(one.boxes):
+    for one in read_events(result.events):
+        if one.kind != OBJECT or not len(one.boxes):
             continue
         shares = np.array([region.shares(one.boxes) for region in searched(one.frame_size)])
         times = one.times

@@ -15,7 +15,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.events import EventFeed, EventSink, MotionRules, ObjectLinker
 from bgsub.events.pictures import ObjectPictureSink
-from bgsub.events.results import StoredObject, find_results, write_overview
+from bgsub.events.results import StoredEvent, find_results, write_overview
 from bgsub.events.search import search_results
 from bgsub.events.tables import MotionListSink, motion_table, write_motion
 from bgsub.video import VideoSink
@@ -170,7 +170,7 @@ def damaged(**values):
 )
 def test_a_damaged_list_is_named(tmp_path, line):
     track(tmp_path, CROSSING)
-    assert StoredObject.of(GOOD).frames.tolist() == [1, 2]
+    assert StoredEvent.of(GOOD).frames.tolist() == [1, 2]
     with (tmp_path / "events.jsonl").open("a") as file:
         file.write(line + "\n")
     with pytest.raises(SourceError, match=r"events\.jsonl', line 3: not a valid event"):
