@@ -109,7 +109,6 @@ def test_properties(source, kind):
     assert (source.numbered, source.skipped) == (kind in ("folder", "glob", "printf", "list"), 0)
     assert source.name
     assert not source.has_audio
-    assert source.duration == (float(source.length / source.fps) if source.length and source.fps else None)
     source.close()
     source.close()
     with pytest.raises(SourceError, match=r"is closed$"):

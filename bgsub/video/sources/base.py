@@ -201,11 +201,6 @@ class FrameSource(ABC):
         return 0
 
     @property
-    def duration(self) -> float | None:
-        """Seconds from the first frame to the end of the last, an estimate like `length`; None if unknown."""
-        return None if self.length is None or not self.fps else float(self.length / self.fps)
-
-    @property
     def paths(self) -> Sequence[Path]:
         """The input files or folder."""
         return () if self.path is None else (self.path,)

@@ -73,11 +73,6 @@ class VideoFileSource(av_container.DecodedSource):
         self.files = (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
 
     @property
-    def duration(self) -> float | None:
-        """Seconds in the header; None if unknown."""
-        return self._seconds if self._given_fps is None else super().duration
-
-    @property
     def is_copyable(self) -> bool:
         has_times = self._has_stamps and self._first_stamp is not None and not self.is_retimed
         return has_times and not av_container.starts_over(self.path)
@@ -94,11 +89,10 @@ class VideoFileSource(av_container.DecodedSource):
         self.has_audio, self._has_stamps = bool(container.container.streams.audio), container.has_stamps
         self.size = (stream.codec_context.width, stream.codec_context.height)
         self._own_fps = container.fps
-        self._seconds = container.seconds
         self.length, self._counted = stream.frames or None, bool(stream.frames)
-        if self._seconds and self._own_fps:
+        if container.seconds and self._own_fps:
             # An edit list may leave out some of the frames in the file.
-            estimate = int(self._seconds * self._own_fps + Fraction(1, 2))
+            estimate = int(container.seconds * self._own_fps + Fraction(1, 2))
             self.length = min(self.length or estimate, estimate)
         for number, frame in zip(range(_PROBED), container.frames(), strict=False):
             if frame is not None:
@@ -227,7 +221,6 @@ class FileSeries(FrameSource):
     restartable = True
     size: tuple[int, int] = (0, 0)
     length: int | None = None
-    duration: float | None = None
 
     def __init__(self, paths: Sequence[Path], *, on_error: str, fps: float | Fraction | None) -> None:
         super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
@@ -243,9 +236,8 @@ class FileSeries(FrameSource):
         self.files: list[FilePart] = list(self._members[0].files)
         self.has_audio = any(file.has_audio for file in self._members)
         self.is_retimed = any(file.is_retimed for file in self._members)
-        lengths, durations = zip(*((file.length, file.duration) for file in self._members), strict=True)
-        self.length = None if None in lengths else sum(lengths)
-        self.duration = None if None in durations else sum(durations)
+        lengths = [file.length for file in self._members if file.length is not None]
+        self.length = sum(lengths) if len(lengths) == len(self._members) else None
 
     @property
     def paths(self) -> Sequence[Path]:
