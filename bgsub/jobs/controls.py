@@ -54,7 +54,6 @@ class LiveStatistics:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._begin = clock()
         self._seen: float | None = None  # when a frame came last, separated or not
         self.is_late = False  # the newest frame is shown without its separation
         self._times: deque[tuple[float, float | None]] = deque()  # of the latest frames, with their delay
@@ -81,12 +80,6 @@ class LiveStatistics:
         """Add a frame that is shown before its separation, because that takes long."""
         with self._lock:
             self._seen, self.is_late = self._clock(), True
-
-    @property
-    def silence(self) -> float:
-        """Seconds since the newest frame, or since the beginning."""
-        with self._lock:
-            return self._clock() - (self._begin if self._seen is None else self._seen)
 
     @property
     def is_silent(self) -> bool:

@@ -142,17 +142,12 @@ def state_of(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str,
 def _camera(broadcast: Broadcast, regions: RegionStore) -> dict[str, Any]:
     name, controls, recent = broadcast.name, broadcast.controls, broadcast.recent
     numbers = controls.statistics.as_dict()
-    parameters = {
-        # JSON has no infinity.
-        key: str(value) if isinstance(value, float) and math.isinf(value) else value
-        for key, value in controls.parameters.items()
-    }
+    parameters = controls.parameters
     return {
         "name": name,
         **{key: getattr(controls, key) for key in ("view", "paused", "frozen", "boxes", "busy", "notice")},
-        "silence": round(controls.statistics.silence, 1),
         "silent": controls.statistics.is_silent,
-        "parameters": parameters,
+        "parameters": {setting.name: parameters[setting.name] for setting in SETTINGS},
         "events": [] if recent is None else recent.describe(),
         "regions": regions.describe(numbers["width"], numbers["height"]),
         **numbers,

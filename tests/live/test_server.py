@@ -172,8 +172,8 @@ def test_statistics(server, client, controls):
     assert camera["foreground"] == pytest.approx((separation.mask == 255).mean(), abs=1e-5)
     assert (camera["frames"], camera["dropped"], camera["width"], camera["height"]) == (1, 3, 48, 32)
     assert (camera["name"], camera["view"], camera["paused"], camera["frozen"]) == ("camera", "panel", False, False)
-    controls.tune(absorb_after=float("inf"))
-    assert client.cameras()[0]["parameters"]["absorb_after"] == "inf"
+    controls.tune(threshold=0.3, absorb_after=float("inf"))
+    assert client.cameras()[0]["parameters"] == {"threshold": 0.3, "noise_factor": 2, "min_area": 0.0002}
 
 
 def test_commands(client, controls):
