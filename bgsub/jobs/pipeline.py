@@ -24,7 +24,7 @@ from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 
-_QUEUE_SIZE, _IN_WORK = 8, 3  # frames that wait before a stage, and that stages have besides
+_QUEUE_SIZE, _IN_WORK = 8, 3  # frames of a file that wait before a stage, and that stages have besides
 _IDLE_SECONDS = 0.05
 _PAUSE_TICK = 0.03  # seconds
 _LATE = 0.2  # seconds of work on one frame after which screens show newer frames without a mask
@@ -57,8 +57,6 @@ class Pipeline:
     sinks : sequence of Sink
         Closed at the end of the run, also if the source fails after some frames; aborted when anything else fails, or
         if the user stops the run before the first frame.
-    queue_size : int, optional
-        Most frames that wait between two stages; by default 8, and 1 for a live source.
     progress : callable, optional
         Called with each frame and its separation after the sinks.
     controls : Controls, optional
@@ -69,11 +67,6 @@ class Pipeline:
     checkpoints : Checkpoints, optional
         Makes checkpoints of a run over files, and has the start of a resumed one. If the user stops the run, all
         separated frames are written, a checkpoint follows, and the sinks are aborted, not closed.
-
-    Raises
-    ------
-    ParameterError
-        If `queue_size` is below 1.
 
     Examples
     --------
@@ -92,7 +85,6 @@ class Pipeline:
         subtractor: Subtractor,
         sinks: Sequence[Sink] = (),
         *,
-        queue_size: int | None = None,
         progress: Callback | None = None,
         controls: Controls | None = None,
         online: bool = True,
@@ -104,8 +96,7 @@ class Pipeline:
         self._progress = progress
         of_windows = (getattr(sink, "controls", None) for sink in self._sinks)
         self._controls: Controls = controls or next(filter(None, of_windows), None) or Controls()
-        if queue_size is None:
-            queue_size = 1 if source.live else _QUEUE_SIZE
+        queue_size = 1 if source.live else _QUEUE_SIZE
         self._looks_ahead = source.restartable and not online
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)

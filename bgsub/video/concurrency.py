@@ -9,8 +9,6 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Generic, Self, TypeVar
 
-from bgsub.errors import ParameterError
-
 #: Longest wait of the main thread for a lock: another thread may take two signals at once, which ends no wait.
 SIGNAL_SECONDS = 0.5
 
@@ -21,8 +19,6 @@ class Channel(Generic[T]):
     """A bounded queue; with `drop_oldest` a new item replaces the oldest of `size`, otherwise the sender waits."""
 
     def __init__(self, size: int, *, drop_oldest: bool = False) -> None:
-        if size < 1:
-            raise ParameterError(f"the size of a queue must be at least 1, got {size}")
         self.dropped = 0
         self._items: deque[T] = deque()
         self._size = size

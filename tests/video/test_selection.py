@@ -292,8 +292,6 @@ def test_ready_waits_for_an_item_or_the_end():
     with beside(channel.close):
         assert channel.ready(5)
     assert list(channel) == []
-    with pytest.raises(ParameterError, match="size of a queue must be at least 1, got 0"):
-        Channel(0)
 
 
 def test_errors_of_a_background_task_are_raised():
