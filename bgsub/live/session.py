@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError, StoppedError, logger
@@ -76,8 +75,6 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         Whether each camera has a window.
     page : dict, optional
         ``port``, ``host`` and ``token`` of the page, see `LiveServer`; by default there is no page.
-    snapshot_folder : str or path
-        Folder of the snapshots.
     regions : RegionStore, optional
         Stores regions drawn on the page, which cameras use at once; by default they cannot be stored.
     runner : callable, optional
@@ -119,13 +116,12 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         boxes: bool = False,
         window: bool = True,
         page: dict[str, Any] | None = None,
-        snapshot_folder: str | Path = ".",
         regions: RegionStore | None = None,
         runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
         share_heaps()  # encoders and connections come and go for days
-        self._cameras, self._fast, self._runner, self._folder = list(cameras), fast, runner, Path(snapshot_folder)
+        self._cameras, self._fast, self._runner = list(cameras), fast, runner
         self._started = datetime.now()  # in the names of all files
         self._regions = regions
         self.controls = {_name(camera): Controls(view, boxes=boxes) for camera in cameras}
@@ -149,7 +145,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
 
     def _snapshots(self, name: str, controls: Controls) -> SnapshotSink:
         several = len(self._cameras) > 1
-        return SnapshotSink(controls, self._folder, f"snapshot-{file_name(name)}" if several else "snapshot")
+        return SnapshotSink(controls, f"snapshot-{file_name(name)}" if several else "snapshot")
 
     def run(self) -> list[Outcome]:
         """Run all cameras to their end; return their outcomes in order.

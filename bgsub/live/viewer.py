@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from dataclasses import replace
@@ -133,8 +132,8 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
 class SnapshotSink(Sink):
     """Writes view, mask and background in full size as ``NAME-TIME-FRAME-VIEW.png`` when `Controls` asks for it."""
 
-    def __init__(self, controls: Controls, folder: str | os.PathLike[str] = ".", name: str = "snapshot") -> None:
-        self._controls, self._folder, self._name = controls, Path(folder), name
+    def __init__(self, controls: Controls, name: str = "snapshot") -> None:
+        self._controls, self._name = controls, name
         self._viewer = Viewer(controls, words=False)
         self._newest: tuple[Frame, Separation] | None = None
 
@@ -152,7 +151,7 @@ class SnapshotSink(Sink):
     def _store(self, frame: Frame, separation: Separation) -> None:
         views = dict.fromkeys((self._controls.view, "mask", "background"))
         stem = f"{self._name}-{time.strftime('%Y%m%d-%H%M%S')}-{frame.name}"
-        paths = [self._folder / f"{stem}-{view}.png" for view in views]
+        paths = [Path(f"{stem}-{view}.png") for view in views]
         try:
             for view, path in zip(views, paths, strict=True):
                 write_image(path, separation.mask if view == "mask" else self._viewer.view(separation, view))

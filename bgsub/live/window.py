@@ -145,10 +145,8 @@ class WindowSink(Sink):
         Composes the pictures; by default with at most 1920 pixels on the longer side.
     keys : KeyCommands, optional
         Commands of the keys; by default they control this run alone.
-    snapshot_folder : str or path
-        Folder of the snapshots.
     snapshots : Sink, optional
-        Stores the snapshots instead.
+        Stores the snapshots; by default a `SnapshotSink`, which writes into the working folder.
     display : CvDisplay, optional
         The screen.
 
@@ -172,7 +170,6 @@ class WindowSink(Sink):
         controls: Controls | None = None,
         viewer: Viewer | None = None,
         keys: KeyCommands | None = None,
-        snapshot_folder: str | os.PathLike[str] = ".",
         snapshots: SnapshotSink | None = None,
         display: CvDisplay | None = None,
     ) -> None:
@@ -182,7 +179,7 @@ class WindowSink(Sink):
         self._title = title
         self._keys = keys or KeyCommands(self.controls)
         self._viewer = viewer or Viewer(self.controls, longest_side=LONGEST_SIDE)
-        self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
+        self._snapshots = snapshots or SnapshotSink(self.controls)
         self._display = display or CvDisplay()
         self._shown: Shown | None = None
         self._display.open(title)

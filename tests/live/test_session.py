@@ -191,8 +191,9 @@ def test_window_works_while_the_camera_opens(display, monkeypatch):
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
 
 
-def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
-    with LiveSession([camera("0"), camera("1")], **ON_PAGE, snapshot_folder=tmp_path) as session:
+def test_page_and_snapshots_of_several_cameras(cameras, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with LiveSession([camera("0"), camera("1")], **ON_PAGE) as session:
 
         def work():
             wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
@@ -207,7 +208,9 @@ def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
     assert names == {"snapshot-camera-0": 3, "snapshot-camera-1": 3}
 
 
-def test_requested_snapshot_is_notified(cameras, tmp_path):
+def test_requested_snapshot_is_notified(cameras, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
     class Memory(Destination):
         name, notifications = "memory", []
 
@@ -225,11 +228,11 @@ def test_requested_snapshot_is_notified(cameras, tmp_path):
 
     sink = NotificationSink(EventFeed(ObjectLinker()), [Memory()], source="gate")
     described = [camera("0", sink, Counting(after))]
-    with LiveSession(described, **ON_PAGE, snapshot_folder=tmp_path) as session:
+    with LiveSession(described, **ON_PAGE) as session:
         (outcome,) = session.run()
     (sent,) = [one for one in Memory.notifications if one.event == "request"]
     assert (sent.type, sent.number, sent.source) == ("snapshot", 1, "gate")
-    assert sent.snapshot in tmp_path.glob("snapshot-*-panel.png")
+    assert tmp_path / sent.snapshot in tmp_path.glob("snapshot-*-panel.png")
     assert outcome.result.notifications.delivered == len(Memory.notifications)
 
 

@@ -134,15 +134,18 @@ def test_closed_window_is_not_shown_again(controls, keys):
         assert len(display.shown) == shown
 
 
-def test_snapshot_has_view_mask_and_background_also_in_a_pause(tmp_path, caplog):
-    with WindowSink(display=FakeDisplay("s"), snapshot_folder=tmp_path / "none") as sink:
+def test_snapshot_has_view_mask_and_background_also_in_a_pause(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch, WindowSink(display=FakeDisplay("s")) as sink:
+        patch.setattr(cv2, "imencode", lambda *_: (False, None))
         write(sink, 2)
     assert [message.partition(": ")[0] for message in caplog.messages] == ["no snapshot"]
-    with WindowSink("input", display=FakeDisplay(["h", "s"]), snapshot_folder=tmp_path) as sink:
+    with WindowSink("input", display=FakeDisplay(["h", "s"])) as sink:
         write(sink, 2)
         assert "snapshot" in sink.controls.notice
     (tmp_path / "pause").mkdir()
-    with WindowSink("mask", display=FakeDisplay([-1, "s"]), snapshot_folder=tmp_path / "pause") as sink:
+    monkeypatch.chdir(tmp_path / "pause")
+    with WindowSink("mask", display=FakeDisplay([-1, "s"])) as sink:
         write(sink)
         sink.idle()
     assert sorted(path.stem.split("-")[-1] for path in (tmp_path / "pause").iterdir()) == ["background", "mask"]
