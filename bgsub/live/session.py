@@ -27,7 +27,7 @@ from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.page_commands import RegionStore, Texts
 from bgsub.live.server import LiveServer
 from bgsub.live.viewer import Broadcast, RecentEvents, SnapshotSink, Viewer
-from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
+from bgsub.live.window import LONGEST_SIDE, WindowSink
 from bgsub.numerics.memory import share_heaps
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
@@ -129,19 +129,19 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         self.server: LiveServer | None = None
         try:
             if window:
-                keys = KeyCommands(*self.controls.values())
                 for name, controls in self.controls.items():
-                    self._windows.append(self._window(name, controls, keys))
+                    self._windows.append(self._window(name, controls))
             if page is not None:
                 self.server = LiveServer(self.controls, **page, regions=regions)
         except BaseException:
             self.close()
             raise
 
-    def _window(self, name: str, controls: Controls, keys: KeyCommands) -> WindowSink:
+    def _window(self, name: str, controls: Controls) -> WindowSink:
         viewer = Viewer(controls, name, longest_side=LONGEST_SIDE)
         title, snapshots = f"bgsub: {name.removeprefix('camera ')}", self._snapshots(name, controls)
-        return WindowSink(title=title, controls=controls, viewer=viewer, keys=keys, snapshots=snapshots)
+        cameras = list(self.controls.values())
+        return WindowSink(title=title, controls=controls, viewer=viewer, cameras=cameras, snapshots=snapshots)
 
     def _snapshots(self, name: str, controls: Controls) -> SnapshotSink:
         several = len(self._cameras) > 1

@@ -6,9 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 
@@ -101,31 +100,29 @@ def _can_open_window() -> bool:
         return False
 
 
-class KeyCommands:
-    """The commands of the keys, see `bgsub.live.viewer.KEYS`, for all cameras; switches follow the first one."""
+def press(key: int, cameras: Sequence[Controls]) -> bool:
+    """Run the command of a key code of `cv2.waitKey` for all cameras; return False if there is none.
 
-    def __init__(self, *controls: Controls) -> None:
-        self._all = controls
-
-    def press(self, key: int) -> bool:
-        """Run the command of a key code of `cv2.waitKey`; return False if there is none."""
-        name, first = chr(key & 0xFF) if key >= 0 else "", self._all[0]
-        if name in _ACTIONS:
-            for controls in self._all:
-                _ACTIONS[name](controls)
-        elif name in _SWITCHES:
-            self._set(_SWITCHES[name], first.toggle(_SWITCHES[name]))
-        elif name in _VIEWS:
-            self._set("view", _VIEWS[name])
-        elif name == "v":
-            self._set("view", LIVE_VIEWS[(LIVE_VIEWS.index(first.view) + 1) % len(LIVE_VIEWS)])
-        else:
-            return False
+    The keys are `bgsub.live.viewer.KEYS`. Switches follow the first camera.
+    """
+    pressed, first = chr(key & 0xFF) if key >= 0 else "", cameras[0]
+    if pressed in _ACTIONS:
+        for controls in cameras:
+            _ACTIONS[pressed](controls)
         return True
-
-    def _set(self, name: str, value: Any) -> None:
-        for controls in self._all:
-            setattr(controls, name, value)
+    value: bool | str
+    if pressed in _SWITCHES:
+        name = _SWITCHES[pressed]
+        value = first.toggle(name)
+    elif pressed in _VIEWS:
+        name, value = "view", _VIEWS[pressed]
+    elif pressed == "v":
+        name, value = "view", LIVE_VIEWS[(LIVE_VIEWS.index(first.view) + 1) % len(LIVE_VIEWS)]
+    else:
+        return False
+    for controls in cameras:
+        setattr(controls, name, value)
+    return True
 
 
 class WindowSink(Sink):
@@ -143,8 +140,8 @@ class WindowSink(Sink):
         State of the run; give it to the `Pipeline` as well.
     viewer : Viewer, optional
         Composes the pictures; by default with at most 1920 pixels on the longer side.
-    keys : KeyCommands, optional
-        Commands of the keys; by default they control this run alone.
+    cameras : sequence of Controls, optional
+        States of the runs that the keys control; by default this run alone.
     snapshots : Sink, optional
         Stores the snapshots; by default a `SnapshotSink`, which writes into the working folder.
     display : CvDisplay, optional
@@ -169,7 +166,7 @@ class WindowSink(Sink):
         *,
         controls: Controls | None = None,
         viewer: Viewer | None = None,
-        keys: KeyCommands | None = None,
+        cameras: Sequence[Controls] = (),
         snapshots: SnapshotSink | None = None,
         display: CvDisplay | None = None,
     ) -> None:
@@ -177,7 +174,7 @@ class WindowSink(Sink):
         if view is not None:
             self.controls.view = view
         self._title = title
-        self._keys = keys or KeyCommands(self.controls)
+        self._cameras = cameras or [self.controls]
         self._viewer = viewer or Viewer(self.controls, longest_side=LONGEST_SIDE)
         self._snapshots = snapshots or SnapshotSink(self.controls)
         self._display = display or CvDisplay()
@@ -197,7 +194,7 @@ class WindowSink(Sink):
     def idle(self) -> None:
         self._snapshots.idle()
         self._refresh()
-        if self._keys.press(self._display.key(1)):
+        if press(self._display.key(1), self._cameras):
             self._snapshots.idle()
             self._refresh()
         if not self._display.visible(self._title):  # its close button was used

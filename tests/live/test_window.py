@@ -15,7 +15,7 @@ from bgsub.errors import SinkError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.viewer import KEYS
-from bgsub.live.window import CvDisplay, KeyCommands, WindowSink, check_display
+from bgsub.live.window import CvDisplay, WindowSink, check_display, press
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import Frame
 
@@ -30,61 +30,56 @@ def controls():
     return Controls()
 
 
-@pytest.fixture
-def keys(controls):
-    return KeyCommands(controls)
-
-
 def test_quit_and_other_keys():
     for key in (ord("q"), 27, 0x100000 | ord("q"), -1, ord("x"), 255, 0):
         controls = Controls()
         known = key & 0xFF in (ord("q"), 27)
-        assert KeyCommands(controls).press(key) is known
+        assert press(key, [controls]) is known
         assert controls.quitting is known
         assert not any((controls.paused, controls.frozen, controls.take_snapshot_request()))
 
 
-def test_switch_keys(controls, keys):
+def test_switch_keys(controls):
     switches = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "show_help", "i": "show_statistics"}
     for key, switch in switches.items():
         before = getattr(controls, switch)
         for after in (not before, before):
-            assert keys.press(ord(key))
+            assert press(ord(key), [controls])
             assert getattr(controls, switch) is after
 
 
-def test_snapshot_reset_and_view_keys(controls, keys):
-    assert keys.press(ord("s"))
+def test_snapshot_reset_and_view_keys(controls):
+    assert press(ord("s"), [controls])
     assert [controls.take_snapshot_request() for _ in range(2)] == [True, False]
     controls.frozen = True
-    assert keys.press(ord("r"))  # overrides the freeze once
+    assert press(ord("r"), [controls])  # overrides the freeze once
     assert [controls.take_learning_rate() for _ in range(3)] == [1, 0, 0]
     for key, view in zip("1234567890", LIVE_VIEWS, strict=False):
-        assert keys.press(ord(key))
+        assert press(ord(key), [controls])
         assert controls.view == view
     for view in (LIVE_VIEWS[0], LIVE_VIEWS[1]):
-        assert keys.press(ord("v"))
+        assert press(ord("v"), [controls])
         assert controls.view == view
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_setting_keys_also_without_shift(controls, keys, setting):
+def test_setting_keys_also_without_shift(controls, setting):
     other, start = Controls(), SUBTRACTOR[setting.name].default
     unshifted = {"+": "=", "<": ",", ">": ".", "-": "_"}
     for _ in range(2):
-        assert keys.press(ord(setting.keys[1]))
-        KeyCommands(other).press(ord(unshifted.get(setting.keys[1], setting.keys[1])))
+        assert press(ord(setting.keys[1]), [controls])
+        press(ord(unshifted.get(setting.keys[1], setting.keys[1])), [other])
     assert controls.parameters[setting.name] == pytest.approx(start + 2 * setting.step)
     assert controls.parameters == other.parameters
     for _ in range(round(setting.high / setting.step) + 5):
-        assert keys.press(ord(unshifted.get(setting.keys[0], setting.keys[0])))
+        assert press(ord(unshifted.get(setting.keys[0], setting.keys[0])), [controls])
     assert controls.parameters[setting.name] == setting.low
 
 
-def test_each_key_of_the_help_has_a_command(keys):
+def test_each_key_of_the_help_has_a_command(controls):
     for names, _ in KEYS:
         for name in names.replace("0..9", "0 9").replace(",", " ").split():
-            assert keys.press({"Esc": 27, "space": 32}.get(name) or ord(name)), name
+            assert press({"Esc": 27, "space": 32}.get(name) or ord(name), [controls]), name
 
 
 def test_shows_every_frame_and_the_state(controls):
