@@ -127,8 +127,6 @@ class Controls:
     ----------
     view : str
         First view to show, one of `bgsub.video.VIEWS`.
-    parameters : mapping, optional
-        Parameters of the subtractor, see `BackgroundSubtractor.get_params`; by default the defaults.
     boxes : bool
         Whether every view shows the objects at first.
 
@@ -142,7 +140,7 @@ class Controls:
     0.1
     """
 
-    def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None, boxes: bool = False) -> None:
+    def __init__(self, view: str = "panel", boxes: bool = False) -> None:
         self.frozen = False  # the model does not learn
         self.paused = False  # the run waits; frames of a camera are dropped meanwhile
         self.boxes = boxes  # objects are drawn onto every view
@@ -152,8 +150,7 @@ class Controls:
         self._lock = threading.Lock()
         self._quit, self.quit_by = threading.Event(), ""  # the `by` of the first `quit`
         self._reset = self._snapshot = False  # requests
-        defaults = {name: parameter.default for name, parameter in SUBTRACTOR.items()}
-        self._parameters = {**defaults, **(parameters or {})}
+        self._parameters: dict[str, Any] = {name: parameter.default for name, parameter in SUBTRACTOR.items()}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
         self.watch_ahead: Callable[[Iterator[Frame]], Generator[Frame, None, None]]  # of a rehearsal

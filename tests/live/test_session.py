@@ -145,7 +145,8 @@ def test_keys_control_all_cameras(cameras, display):
 
 def test_keys_do_not_move_a_value_beyond_its_slider_backwards():
     threshold = next(setting for setting in SETTINGS if setting.name == "threshold")
-    controls = Controls(parameters={"threshold": 1.0})
+    controls = Controls()
+    controls.follow({"threshold": 1.0})
     controls.nudge(threshold, 1)
     assert controls.parameters["threshold"] == 1
     controls.nudge(threshold, -1)
