@@ -8,13 +8,12 @@ from bgsub.errors import ParameterError
 
 
 def low_rank_plus_sparse(
-    m: int, n: int, rank: int, outlier_share: float, *, seed: int, amplitude: float = 5.0, observed_share: float = 1.0
+    m: int, n: int, rank: int, outlier_share: float, *, seed: int, observed_share: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return ``X = L + S`` with L of low rank and S sparse.
 
     L is the product of two Gaussian factors, divided by ``sqrt(rank)`` so that its entries have unit
-    variance. Outliers sit at places drawn without replacement, their values uniform in
-    [-amplitude, amplitude].
+    variance. Outliers sit at places drawn without replacement, their values uniform in [-5, 5].
 
     Parameters
     ----------
@@ -28,8 +27,6 @@ def low_rank_plus_sparse(
         Share of the entries with an outlier, in [0, 1].
     seed : int
         Seed of everything.
-    amplitude : float
-        Largest outlier.
     observed_share : float
         Share of the entries that are observed, in [0, 1].
 
@@ -66,13 +63,11 @@ def low_rank_plus_sparse(
             raise ParameterError(f"{name} must be from 0 to 1, got {share!r}")
     if seed < 0:
         raise ParameterError(f"seed must be 0 or more, got {seed!r}")
-    if not amplitude >= 0:
-        raise ParameterError(f"amplitude must be 0 or more, got {amplitude!r}")
     rng = np.random.Generator(np.random.PCG64(seed))
     low_rank = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) / np.sqrt(max(rank, 1))
     sparse: np.ndarray = np.zeros(m * n)
     places = rng.permutation(m * n)[: round(outlier_share * m * n)]
-    sparse[places] = rng.uniform(-amplitude, amplitude, places.size)
+    sparse[places] = rng.uniform(-5, 5, places.size)
     sparse = sparse.reshape(m, n)
     observed = np.zeros(m * n, bool)
     observed[rng.permutation(m * n)[: round(observed_share * m * n)]] = True
