@@ -42,9 +42,10 @@ def plug(monkeypatch):
     return put
 
 
-def test_a_camera_that_was_lost_continues(plug, caplog, frames):
+def test_a_camera_that_was_lost_continues(plug, monkeypatch, caplog, frames):
+    monkeypatch.setattr("bgsub.video.sources.camera_connection.LONGEST_WAIT", 0.02)
     plug(FakeCapture(frames[:4]), None, FakeCapture([]), FakeCapture(frames[4:]))
-    with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(0, reconnect=0.5, max_wait=0.02) as source:
+    with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(0, reconnect=0.5) as source:
         got = list(source)
     assert [frame.index for frame in got] == sorted({frame.index for frame in got})
     assert got[-1].index == len(frames) - 1
@@ -136,7 +137,7 @@ def test_close_ends_a_wait_for_a_silent_camera(mute):
 
 
 def test_wrong_parameters():
-    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("max_wait", 0), ("read_timeout", 0)]
+    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("read_timeout", 0)]
     for name, value in [*wrong, ("open_timeout", float("inf"))]:
         with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {value}$"):
             CameraSource(0, **{name: value})

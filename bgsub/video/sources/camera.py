@@ -32,9 +32,9 @@ class CameraSource(FrameSource):
     since the first frame. For a recorded video on the network, whose duration or number of bytes is known, no frames
     are dropped; over HTTP it must be readable from front to back (of MP4, one whose index is in front).
 
-    After a lost connection the source reconnects after 0.5, 1, 2, ... seconds. If the camera does not come back, the
-    iteration ends with a warning; `SourceError` is raised if it never sent a frame. If it comes back with another frame
-    size, frames are resized to the first size, with a warning.
+    After a lost connection the source reconnects after 0.5, 1, 2, ... seconds, at most 30. If the camera does not come
+    back, the iteration ends with a warning; `SourceError` is raised if it never sent a frame. If it comes back with
+    another frame size, frames are resized to the first size, with a warning.
 
     Parameters
     ----------
@@ -49,8 +49,6 @@ class CameraSource(FrameSource):
     reconnect : bool or float, optional
         Whether to connect again when the camera is lost or missing at the start, or for how many seconds. By default
         a lost network camera is tried for ever, a lost local camera not at all, and a missing camera once.
-    max_wait : float
-        Maximum seconds between two attempts.
     insecure : bool
         Whether to skip the verification of certificates (``https://``, ``rtsps://``), for cameras that have their own.
 
@@ -87,7 +85,6 @@ class CameraSource(FrameSource):
         on_error: str = "skip",
         fps: float | Fraction | None = None,
         reconnect: bool | float | None = None,
-        max_wait: float = 30.0,
         insecure: bool = False,
     ) -> None:
         device = parse_camera(camera)
@@ -96,14 +93,13 @@ class CameraSource(FrameSource):
         name = f"stream '{without_password(address)}'{insecure_mark(address, insecure)}"
         name = f"camera {device}" if local else name
         super().__init__(name, on_error, fps)
-        for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout), ("max_wait", max_wait)):
+        for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout)):
             if not 0 < seconds < 1e6:
                 raise ParameterError(f"{label} must be a positive number of seconds, got {seconds!r}")
         patience = not local if reconnect is None else reconnect
         self._patience = float(patience) if not isinstance(patience, bool) else math.inf if patience else 0.0
         if not self._patience >= 0:
             raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
-        self._max_wait = max_wait
         self._device, self._insecure = device, insecure
         self._open_timeout, self._read_timeout = open_timeout, read_timeout
         # By default, a wrong address is an error at once.
@@ -144,7 +140,7 @@ class CameraSource(FrameSource):
 
     def _connect_patiently(self, patience: float) -> Capture:
         """Connect, again with growing pauses for up to `patience` seconds; Ctrl-C ends it."""
-        waits = growing_waits(time.monotonic() + patience, self._max_wait)
+        waits = growing_waits(time.monotonic() + patience)
         is_local = isinstance(self._device, int)
         while True:
             try:
@@ -263,7 +259,7 @@ class CameraSource(FrameSource):
     def _connect_again(self, reason: str) -> bool:
         """Reconnect until the camera sends a frame; return False after the time limit."""
         last_frame = self._last
-        waits = growing_waits(time.monotonic() + self._patience, self._max_wait)
+        waits = growing_waits(time.monotonic() + self._patience)
         for attempt, wait in enumerate(waits, 1):
             message = "%s lost: %s; trying again in %s s (attempt %d)"
             logger.warning(message, self.name, reason, f"{wait:.2g}", attempt)

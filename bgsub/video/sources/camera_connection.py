@@ -17,8 +17,8 @@ from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRe
 # A webcam loses single frames; a lost connection fails at once, each time.
 _RETRIES = 5
 
-# Seconds before the first new attempt; each further wait is twice as long.
-FIRST_WAIT = 0.5
+# Seconds before the first new attempt; each further wait is twice as long, up to the longest.
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 
 # A playlist leads to other addresses; it is opened only where the address of the camera ends like this.
 _PLAYLISTS = (".m3u8", ".mpd")
@@ -136,11 +136,11 @@ class NetworkCapture:
 Capture = LocalCapture | NetworkCapture
 
 
-def growing_waits(end: float, max_wait: float) -> Iterator[float]:
+def growing_waits(end: float) -> Iterator[float]:
     """Yield the seconds before each new attempt, until `end` on the clock `time.monotonic`."""
     wait = FIRST_WAIT
     while (left := end - time.monotonic()) > 0:
-        wait = min(wait, max_wait, left)
+        wait = min(wait, LONGEST_WAIT, left)
         yield wait
         wait *= 2
 
