@@ -96,11 +96,6 @@ class Confusion:
         """2 TP / (2 TP + FP + FN), the harmonic mean of recall and precision."""
         return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
-    @property
-    def shadow_fpr(self) -> float:
-        """Share of the shadow pixels detected as moving."""
-        return _ratio(self.shadow_fp, self.shadow)
-
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan

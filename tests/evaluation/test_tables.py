@@ -122,7 +122,7 @@ def test_counts_equal_a_loop_over_pixels(mask, truth, roi):
 def test_ratios():
     c = Confusion(tp=60, fp=20, fn=40, tn=880, shadow=50, shadow_fp=10)
     expected = {"recall": 0.6, "specificity": 880 / 900, "fpr": 20 / 900, "fnr": 0.4, "pwc": 6.0, "precision": 0.75}
-    expected |= {"scored": 1000, "f_measure": 2 * 0.6 * 0.75 / (0.6 + 0.75), "shadow_fpr": 0.2}
+    expected |= {"scored": 1000, "f_measure": 2 * 0.6 * 0.75 / (0.6 + 0.75)}
     assert {name: getattr(c, name) for name in expected} == pytest.approx(expected)
     assert sum([Confusion(1, 2, 3, 4, 5, 6), Confusion(9, 8, 7, 6, 5, 4)], Confusion()) == Confusion(*[10] * 6)
 
@@ -130,7 +130,7 @@ def test_ratios():
 @pytest.mark.filterwarnings("error")
 def test_ratios_with_denominator_zero_are_nan():
     nothing = Confusion(tn=35)
-    for name in ("recall", "fnr", "precision", "f_measure", "shadow_fpr"):
+    for name in ("recall", "fnr", "precision", "f_measure"):
         assert math.isnan(getattr(nothing, name))
     assert (nothing.specificity, nothing.pwc) == (1, 0)
     assert math.isnan(Confusion().pwc)
