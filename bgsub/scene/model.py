@@ -136,7 +136,7 @@ class SceneModel:
         known = None if known is None else to_background(movement, known)
         phase = self.phase
         tried, compared, light = self._compared(pixels, known, frozen)
-        still = self.objects.still(self.engine.strong)
+        still = None if frozen else self.objects.still(self.engine.strong)  # ages end with the learning
         if compared.candidates or still is not None:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
             mask = self.segmenter.segment(*found, frozen, still)

@@ -130,10 +130,12 @@ def test_closed_window_is_not_shown_again(controls, keys):
 
 
 def test_snapshot_has_view_mask_and_background_also_in_a_pause(tmp_path, monkeypatch, caplog):
-    monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch, WindowSink(display=FakeDisplay("s")) as sink:
-        patch.setattr(cv2, "imencode", lambda *_: (False, None))
+    (tmp_path / "none").mkdir()
+    monkeypatch.chdir(tmp_path / "none")
+    (tmp_path / "none").rmdir()
+    with WindowSink(display=FakeDisplay("s")) as sink:
         write(sink, 2)
+    monkeypatch.chdir(tmp_path)
     assert [message.partition(": ")[0] for message in caplog.messages] == ["no snapshot"]
     with WindowSink("input", display=FakeDisplay(["h", "s"])) as sink:
         write(sink, 2)

@@ -239,6 +239,20 @@ def test_an_object_that_resembles_the_background_in_parts_is_not_worn_away():
     assert share(subtractor.apply(camera.frame())) == 0
 
 
+def test_a_frozen_stream_forgets_where_objects_stood():
+    camera = Camera(picture())
+    subtractor = started(camera)
+    parked, where = with_object(camera.background)
+    for _ in range(10):
+        mask = subtractor.apply(camera.frame(parked))
+    assert share(mask, where) > 0.8
+    dots = np.tile(np.pad(np.ones((2, 2), bool), (0, 4)), (5, 4))
+    dotted = camera.background.copy()
+    dotted[where][dots] = 255 - dotted[where][dots]  # too few at any place for the majority filter
+    for _ in range(3):
+        assert share(subtractor.apply(camera.frame(dotted), learningRate=0)) == 0
+
+
 def test_a_camera_that_switches_to_infrared_and_back_is_explained_at_once():
     camera = Camera(picture(), seed=2)  # with others, three frames after the tenth have up to .0812
     subtractor = started(camera)
