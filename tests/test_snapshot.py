@@ -42,11 +42,11 @@ CASES = {
     "half": ({"scale": 0.6}, {}, lambda frames: (frames / 255).astype(np.float16)),
     "threads": ({"threads": 2}, {}, None),
     "literal": (
-        {"line_search": "sample", "gradient_carry": "unchanged", "surrogate": "log", "rank": 2},
+        {"line_search": "sample", "gradient_carry": "unchanged", "surrogate": "log"},
         {},
         lambda frames: frames.astype(np.uint16) * 257,
     ),
-    "canonical": ({"metric": "canonical", "shadows": "merged", "neighbours": 0}, {}, None),
+    "canonical": ({"metric": "canonical", "rank": 2, "shadows": "merged", "neighbours": 0}, {}, None),
 }
 
 

@@ -36,6 +36,7 @@ _RATE = 0.02  # learning rate of the noise scale per frame
 _CLIP = 0.2  # share of full scale: limits the effect of one object
 _FLOOR = np.float32(1e-6)
 _ROUNDING = 1e-5  # residual of a frame that equals its background
+_CALMEST = 0.1  # share of the pixels for the initial scale: most of the frame may move
 _FIRST = 0.1  # upper limit of the initial scale
 
 _SAMPLES = 16  # per pixel
@@ -79,12 +80,12 @@ class NoiseScale:
         self._count(1)
 
     def begin(self, residual: np.ndarray) -> None:
-        """Start from the median of the first residual, (h, w) float32, so that a noisy camera is not all foreground."""
+        """Start from the calmest pixels of the first residual, (h, w) float32, as a noisy camera is not all foreground."""
         if self._learned > 1 / _RATE:  # pictures without noise: what changes now is an object
             self.is_empty = False
         elif residual.max() > _ROUNDING:
             self.is_empty = False
-            self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint * self.exposure)
+            self.sigma[:] = np.clip(np.quantile(residual, _CALMEST), _FLOOR, _FIRST * self._joint * self.exposure)
 
     def _count(self, learned: int) -> None:
         """Set the number of learned frames, and whether samples and shadows are learned from the next one."""
