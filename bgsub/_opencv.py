@@ -8,8 +8,6 @@ References
 .. [1] https://github.com/opencv/opencv-python/issues/467 and .../962
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The exceptions of bgsub, and its log. A message is one line: what is wrong, what is allowed, what was given."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable
 from importlib import import_module

@@ -4,8 +4,6 @@ The constructors, the command line, saved models and the documentation read thes
 the constructor and frozen.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """The result of background subtraction for one frame."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum

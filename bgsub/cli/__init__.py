@@ -1,7 +1,5 @@
 """The command line. It imports nothing heavy before a command runs, so that ``bgsub --help`` is fast."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import platform

@@ -1,7 +1,5 @@
 """Help of the commands: options in groups, the common ones (``--help``) or all (``--help-all``), and examples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from inspect import cleandoc
 from typing import Any

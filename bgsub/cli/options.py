@@ -1,7 +1,5 @@
 """Parts of options: kinds, groups and checks of values; the options for the source."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Options for the outputs of a source: views, events, clips of motion and notifications."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial

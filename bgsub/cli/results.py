@@ -1,7 +1,5 @@
 """``bgsub search`` and ``bgsub overview``: the results of earlier runs."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``bgsub run``, ``track`` and ``scan``: a video, an image sequence or a stream to files or to a list of motion."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

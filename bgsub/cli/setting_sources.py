@@ -1,7 +1,5 @@
 """Settings of the commands from TOML files, and where the value of an option comes from."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping

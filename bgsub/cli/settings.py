@@ -1,7 +1,5 @@
 """Commands with settings from files (click's `default_map`) and from the environment; ``bgsub config``."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Run methods on sequences and score their masks, and score masks stored by other programs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """Sequences with masks: folders in the layout of changedetection.net."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

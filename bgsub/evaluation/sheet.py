@@ -1,7 +1,5 @@
 """The worst frames of a run, as a web page in one file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Milliseconds per frame, side by side with OpenCV's subtractors on the same frames."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Scores for people and programs: averages as on changedetection.net, text table and JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 import platform

@@ -1,7 +1,5 @@
 """The state of dataclasses as JSON types, for checkpoints."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import math

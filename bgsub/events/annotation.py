@@ -1,7 +1,5 @@
 """Drawing of detected objects, regions, time and events onto pictures of a frame."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial

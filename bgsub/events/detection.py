@@ -1,7 +1,5 @@
 """The objects of one frame: connected parts of its foreground."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Real

@@ -1,7 +1,5 @@
 """Events of a run: objects in single frames, events that have ended, and all events of one frame."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple

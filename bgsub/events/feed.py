@@ -1,7 +1,5 @@
 """The events of a run and the counts of its regions, detected once for all outputs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Tracking of objects from frame to frame."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Pictures of objects and of motion events, and a heat map of the motion."""
 
-from __future__ import annotations
-
 import base64
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Search in the results of runs: objects and motion in regions."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

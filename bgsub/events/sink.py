@@ -1,7 +1,5 @@
 """The sink that writes files of events."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The summary of a run as a web page, and the sink that writes it; ``templates/summary.html`` draws it."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable

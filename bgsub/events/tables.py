@@ -1,7 +1,5 @@
 """Events as text: lines of CSV and JSON, and the motion events of a run as rows, a table and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

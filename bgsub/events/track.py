@@ -1,7 +1,5 @@
 """Tracks of objects: their motion model, their confirmation, and the detections that belong to them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ process may both send one. A later signal ends the process at once, unless outpu
 does.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """The outputs of a job: views, clips, events, and notifications."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

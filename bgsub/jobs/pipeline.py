@@ -1,7 +1,5 @@
 """The pipeline: source, subtractor and sinks as three stages that run at the same time."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Simple functions for programs: a whole video at once, or a loop over its frames."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from bgsub.errors import ParameterError, logger

@@ -1,7 +1,5 @@
 """Access control of the live page: this machine or clients with the token, and limits on connections."""
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import re

@@ -1,7 +1,5 @@
 """What the page of a live run sends and shows: regions that are drawn there, and state and commands as JSON."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Run one or more cameras at once, with windows and a page."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The window of a live run, with keys, on OpenCV's windows."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

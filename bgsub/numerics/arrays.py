@@ -1,7 +1,5 @@
 """Arrays from user input, and large arrays of which little is used."""
 
-from __future__ import annotations
-
 import math
 import mmap
 from contextlib import suppress

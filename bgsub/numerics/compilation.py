@@ -1,7 +1,5 @@
 """Progress of the compilation of kernels, and the time that threads wait for it. Without an import of Numba."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

@@ -3,8 +3,6 @@
 A point is an m x k basis ``U`` with ``U'U = I``, a tangent vector at U is an m x k matrix ``B`` with ``U'B = 0``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

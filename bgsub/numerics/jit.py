@@ -4,8 +4,6 @@ Reassociation and contraction let the compiler vectorise sums. "No NaNs" and "no
 NaN in a frame stays a NaN and can be reported.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

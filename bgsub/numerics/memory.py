@@ -1,7 +1,5 @@
 """Available memory, and the error for inputs that need more."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Iterator

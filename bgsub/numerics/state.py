@@ -4,8 +4,6 @@ Every part that learns has ``state()``, which returns copies, and ``from_state(.
 restored part continues bit for bit. A state consists of arrays of numbers and of dictionaries of them.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import TypeAlias
 

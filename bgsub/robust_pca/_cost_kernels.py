@@ -1,7 +1,5 @@
 """Compiled sums of robust PCA: the cost of a residual matrix and its influence in one pass."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part

@@ -3,8 +3,6 @@
 Data matrices are stored as the transpose (n, m) of those of the paper, one sample per row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cost of robust PCA: of a low-rank part, and of the two factors of one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate

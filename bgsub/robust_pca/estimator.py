@@ -1,7 +1,5 @@
 """Robust PCA of complete or incomplete samples with smoothed l0-surrogates, in the conventions of scikit-learn."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import warnings

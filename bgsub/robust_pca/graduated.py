@@ -3,8 +3,6 @@
 The reason for the ridge, and the objective, are in docs/method.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Robust regression row by row, by iteratively reweighted least squares, of which no step raises the cost."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate

@@ -1,7 +1,5 @@
 """The scale of data and residuals, and the decisions that follow: what is noise, and how large the rank is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 # In standard deviations of normal noise, the width at which the log cost has 95 % of the efficiency of least squares.

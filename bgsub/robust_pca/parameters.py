@@ -1,7 +1,5 @@
 """The parameters of robust PCA: their checks, the settings and schedules that follow from them, and the progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from numbers import Integral

@@ -5,8 +5,6 @@ an estimate of the location does not: its error is one more direction. A centred
 and the location is found in its low-rank part, which has no outliers.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Singular value decompositions: the start of a fit, and the axes of its result."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.grassmann import qr_positive

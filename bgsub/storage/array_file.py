@@ -4,8 +4,6 @@ NumPy writes the file and reads each array, without pickle. This module checks t
 that its header names, and that nothing is compressed: the memory needed for reading is bounded by the file size.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import stat

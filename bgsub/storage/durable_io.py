@@ -1,7 +1,5 @@
 """Files that appear whole or not at all and survive a power cut, and files that grow and can be cut back."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """File locks, which the operating system releases when a process dies."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Matrices with a known low-rank part and known outliers, as in the paper's experiments."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.errors import ParameterError

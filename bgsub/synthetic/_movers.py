@@ -1,7 +1,5 @@
 """Movers of a scene: people and cars, their ways over the floor, and the timetable of their trips."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

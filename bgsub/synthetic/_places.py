@@ -1,7 +1,5 @@
 """The places of the scenes: what lobby.toml and street.toml describe, and what depends on the seed or the frame."""
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

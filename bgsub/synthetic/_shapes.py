@@ -1,7 +1,5 @@
 """Painted shapes: figures, textures, and plants that sway."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Composition of one picture: the empty stage, shadows, plants and movers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

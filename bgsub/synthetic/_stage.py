@@ -4,8 +4,6 @@ The stage is ray cast once per light. In linear light the picture is their weigh
 only the weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce

@@ -1,7 +1,5 @@
 """A bounded queue between threads, and calls that run in a thread of their own."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator

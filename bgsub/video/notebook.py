@@ -1,7 +1,5 @@
 """Show pictures and videos in a Jupyter notebook, an optional dependency."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parse names of outputs such as ``panel.mp4``, and templates of file names. Without heavy imports."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterable

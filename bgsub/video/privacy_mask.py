@@ -1,7 +1,5 @@
 """Privacy regions, blacked out before processing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache

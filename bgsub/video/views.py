@@ -1,7 +1,5 @@
 """Views: pictures of a separation for outputs and windows, and text on them that fits their size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Web pages in one file, made of Jinja2 templates; their pictures are inside."""
 
-from __future__ import annotations
-
 import base64
 import os
 from functools import cache

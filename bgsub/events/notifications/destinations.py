@@ -1,7 +1,5 @@
 """Destinations of notifications: commands and webhooks."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

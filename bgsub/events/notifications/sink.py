@@ -1,7 +1,5 @@
 """The sink that sends notifications, with a queue and a thread for each destination."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The workers of a Dask cluster that do the tasks of a batch."""
 
-from __future__ import annotations
-
 import pkgutil
 from asyncio import CancelledError
 from collections import Counter

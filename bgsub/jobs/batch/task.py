@@ -1,7 +1,5 @@
 """One task of a batch, in a worker: an attempt in a folder of its own, which the batch renames at the end."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

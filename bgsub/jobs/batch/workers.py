@@ -1,7 +1,5 @@
 """Where the tasks of a batch run: processes of this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """A decomposition from an input file to output files."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext

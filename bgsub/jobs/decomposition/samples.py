@@ -1,7 +1,5 @@
 """The samples of a decomposition, as rows, and their parts; samples from files of arrays and from frames."""
 
-from __future__ import annotations
-
 import math
 import zipfile
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The files of a decomposition: they appear under their names once all of them are complete."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The base class of all outputs."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Copy parts of video files without encoding them."""
 
-from __future__ import annotations
-
 import heapq
 import io
 import math

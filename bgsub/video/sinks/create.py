@@ -1,7 +1,5 @@
 """Create the sinks for a list of outputs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Encode views with PyAV, and write the packets, with sound, into a file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import suppress

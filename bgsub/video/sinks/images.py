@@ -1,7 +1,5 @@
 """Image files and arrays as outputs."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Videos as outputs, with exact times, transparency and sound: files, and frames on standard output."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Video files, pipes and network streams opened with PyAV: frames as arrays, cut ends, shortcuts to later frames."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """The base class of all sources of frames, and a part of a source."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -1,7 +1,5 @@
 """Cameras: a thread reads them and keeps the newest frame."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

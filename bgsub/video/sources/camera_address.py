@@ -1,7 +1,5 @@
 """Camera indices and addresses; passwords are removed for messages."""
 
-from __future__ import annotations
-
 import re
 
 from bgsub.errors import ParameterError, SourceError

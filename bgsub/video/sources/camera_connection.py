@@ -1,7 +1,5 @@
 """The connection to a camera, local by OpenCV or on the network by PyAV."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The size that the header of an image announces, before a decoder takes memory for it."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -1,7 +1,5 @@
 """Frames from image files and from arrays."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

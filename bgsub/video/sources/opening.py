@@ -1,7 +1,5 @@
 """Open sources."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Videos from standard input and named pipes."""
 
-from __future__ import annotations
-
 import io
 import os
 import select

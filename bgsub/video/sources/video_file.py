@@ -1,7 +1,5 @@
 """Video files, one or several in a row."""
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
