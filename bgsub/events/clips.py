@@ -1,7 +1,5 @@
 """Clips of motion events: their rules, their file names, and the list of a folder, clips.csv."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -65,6 +63,21 @@ class ClipRules:
                 raise ParameterError(f"{name} must be a positive number{unit} or None, got {value!r}")
 
 
+@dataclass
+class Clip:
+    """A recorded clip."""
+
+    path: Path
+    start: float  # times of its first and last frame in the source, in seconds
+    end: float
+    peak_share: float = 0.0  # largest share of the frame, or of a region, in motion, in [0, 1]
+    began: datetime | None = None  # date and time of the first frame of a camera
+    source: str = ""  # the source, or the file in which the clip begins
+    source_start: float = 0.0  # time of the first frame in it
+    thumbnail: Path | None = None  # picture of the peak
+    events: tuple[int, ...] = ()  # numbers of its motion events
+
+
 LIST_NAME = "clips.csv"
 _PATIENCE = 30.0  # seconds to wait for another run that adds a clip
 _COLUMNS: dict[str, Callable[[Clip], str]] = {
@@ -79,21 +92,6 @@ _COLUMNS: dict[str, Callable[[Clip], str]] = {
     "source_time": lambda clip: clock_text(clip.source_start),
     "thumbnail": lambda clip: clip.thumbnail.name if clip.thumbnail else "",
 }
-
-
-@dataclass
-class Clip:
-    """A recorded clip."""
-
-    path: Path
-    start: float  # times of its first and last frame in the source, in seconds
-    end: float
-    peak_share: float = 0.0  # largest share of the frame, or of a region, in motion, in [0, 1]
-    began: datetime | None = None  # date and time of the first frame of a camera
-    source: str = ""  # the source, or the file in which the clip begins
-    source_start: float = 0.0  # time of the first frame in it
-    thumbnail: Path | None = None  # picture of the peak
-    events: tuple[int, ...] = ()  # numbers of its motion events
 
 
 class ClipNames:

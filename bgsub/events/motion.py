@@ -1,7 +1,5 @@
 """Motion events: their rules and their detection."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +19,16 @@ FRAME = ""
 # Motion in consecutive frames is one event up to so many seconds apart, or twice the usual time between two frames.
 _UNSEEN = 1.0
 _RARE = 0.5  # seconds between frames from which each frame may be an event
+
+
+class Cover(NamedTuple):
+    """The foreground in a region or in the whole frame."""
+
+    pixels: int
+    share: float  # of the region, in [0, 1]
+
+
+Covers = Mapping[str, Cover]
 
 
 @dataclass(frozen=True)
@@ -87,16 +95,6 @@ class MotionRules:
         if self.min_area is not None:
             return [name for name, cover in covers.items() if cover.pixels >= max(self.min_area, 1)]
         return [name for name, cover in covers.items() if cover.pixels and cover.share >= self.least_share(name)]
-
-
-class Cover(NamedTuple):
-    """The foreground in a region or in the whole frame."""
-
-    pixels: int
-    share: float  # of the region, in [0, 1]
-
-
-Covers = Mapping[str, Cover]
 
 
 def check_seconds(**values: float) -> None:

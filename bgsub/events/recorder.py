@@ -1,7 +1,5 @@
 """The sink that records clips of motion events, and the frames before an event."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections import deque
@@ -65,6 +63,24 @@ MakeSink = Callable[[Path, str, Fraction], Sink]
 
 _MEMORY = 256 << 20
 _MOST_CLIPS = 1000  # in memory
+
+
+class _GrowingClip:
+    """A clip that is being written."""
+
+    def __init__(self, clip: Clip, sink: Sink) -> None:
+        self.clip, self.sink = clip, sink
+        self.jpeg, self._shown = b"", 0.0  # picture of the largest share, and the share
+        self.events: dict[int, Event] = {}
+
+    def see(self, separation: Separation, motion: Motion) -> None:
+        """Keep the frame with the most motion as thumbnail."""
+        share = motion.share if motion.moving else 0.0
+        # Earlier frames of an event that has become certain count as well.
+        shares = [event.peak_share for event in motion.begun]
+        self.clip.peak_share = max(self.clip.peak_share, share, *shares)
+        if share > self._shown or not self.jpeg:
+            self._shown, self.jpeg = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))
 
 
 class RecorderSink(Sink):
@@ -262,21 +278,3 @@ class RecorderSink(Sink):
         self.count += 1
         release_unused()  # what the encoder took
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
-
-
-class _GrowingClip:
-    """A clip that is being written."""
-
-    def __init__(self, clip: Clip, sink: Sink) -> None:
-        self.clip, self.sink = clip, sink
-        self.jpeg, self._shown = b"", 0.0  # picture of the largest share, and the share
-        self.events: dict[int, Event] = {}
-
-    def see(self, separation: Separation, motion: Motion) -> None:
-        """Keep the frame with the most motion as thumbnail."""
-        share = motion.share if motion.moving else 0.0
-        # Earlier frames of an event that has become certain count as well.
-        shares = [event.peak_share for event in motion.begun]
-        self.clip.peak_share = max(self.clip.peak_share, share, *shares)
-        if share > self._shown or not self.jpeg:
-            self._shown, self.jpeg = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))

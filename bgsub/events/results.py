@@ -1,7 +1,5 @@
 """Results of runs in folders: where they are, the events in them, and one page of all; ``templates/overview.html``."""
 
-from __future__ import annotations
-
 import csv
 import heapq
 import json
@@ -12,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -101,7 +99,7 @@ class StoredEvent(NamedTuple):
     times: np.ndarray = _NO_TRACK  # (n,), seconds, or frames if unknown
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> StoredEvent:
+    def of(cls, record: dict[str, Any]) -> Self:
         """Return the event of a line; ValueError, TypeError, KeyError or OverflowError if it is damaged."""
         if record["type"] != OBJECT:
             frame, time = int(record["start_frame"]), record["start_time"]

@@ -1,7 +1,5 @@
 """Checkpoints of a running pipeline, and how sources and sinks continue at one."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 import zlib
@@ -10,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, OutputError, SourceError
@@ -56,7 +54,7 @@ class Checkpoint:
     model: Snapshot | None = None  # the subtractor; None before the first frame
 
     @property
-    def beginning(self) -> Checkpoint:
+    def beginning(self) -> Self:
         """The same run before its first frame."""
         return replace(self, frames=0, index=-1, skipped=0, sinks=None, progress=None, model=None)
 
@@ -68,7 +66,7 @@ class Checkpoint:
             array_file.write(path, _KIND, {"run": run, "model": header}, state)
 
     @classmethod
-    def read(cls, path: Path) -> Checkpoint:
+    def read(cls, path: Path) -> Self:
         """Return the checkpoint in a file; SourceError when there is none or it is damaged."""
         header, state = array_file.read(path, _KIND)
         try:

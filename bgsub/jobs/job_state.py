@@ -4,8 +4,6 @@
 of outputs that a job with `resume` has finished. A job without `resume` removes the record of its outputs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, logger
 from bgsub.jobs.checkpoints import FILE, FOLDER, START_ANEW, Checkpoint, Checkpoints
@@ -45,7 +43,7 @@ class InputState:
     images: int = 0  # of a folder, a checksum over names, sizes and times of its images
 
     @classmethod
-    def of(cls, path: Path, *others: Path, name: str | None = None) -> InputState:
+    def of(cls, path: Path, *others: Path, name: str | None = None) -> Self:
         """Return the state of a file, of files in a row, or of a folder of images, opened by `name`; or SourceError."""
         name = name or (f"{path} to {others[-1].name}" if others else str(path))
         several = path.is_dir() or bool(others)
@@ -74,7 +72,7 @@ class JobIdentity:
     files: dict[str, Any]  # size and time of the files that options name, by option
 
     @classmethod
-    def of(cls, job: Job, source: InputState) -> JobIdentity:
+    def of(cls, job: Job, source: InputState) -> Self:
         """Return the identity of a job with a source in that state."""
         options = {
             name: relative_name(value, job.output) if isinstance(value, Path) else value
@@ -94,7 +92,7 @@ class JobIdentity:
         return cls(source, json.loads(json.dumps(options, default=str)), files)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> JobIdentity:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the identity that `asdict` described; TypeError or KeyError for anything else."""
         if not isinstance(values["options"], dict) or not isinstance(values["files"], dict):
             raise TypeError("options and files are dicts")
@@ -106,7 +104,7 @@ class JobIdentity:
         text = json.dumps([self.options, self.files], sort_keys=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
-    def difference(self, earlier: JobIdentity) -> str:
+    def difference(self, earlier: Self) -> str:
         """Return how something `earlier` was made, such as "before 'a.mp4' was changed"; empty if it is the same."""
         if earlier.source.path != self.source.path:
             return f"from '{earlier.source.path}'"

@@ -1,7 +1,5 @@
 """Scenes by name: a place, plants, movers and shadows as a camera sees them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -29,88 +27,6 @@ _STEPS = 4096
 _BRIGHTEST = 2.0
 _SHAKE_STEPS = 16
 _SHADE_SEEN = 0.05
-
-
-def scene(
-    name: str,
-    *,
-    size: tuple[int, int] = (160, 128),
-    length: int = 300,
-    seed: int = 0,
-    noise: float = 1.5,
-    channels: int = 3,
-    shake: float = 0.0,
-    sway: float = 0.0,
-    lamps: bool = True,
-    walkers: int = 3,
-    shadows: bool = True,
-    empty_start: int = 20,
-) -> Scene:
-    """Make a picture sequence with exact masks.
-
-    The mask codes are those of changedetection.net: 0 background, 50 shadow, 170 the antialiased edge of an object
-    (not scored), 255 moving. Swaying plants, and shadows that remove less than 5 % of the light, are background.
-
-    Parameters
-    ----------
-    name : {"lobby", "street"}
-        A room with switching lamps, or a road under passing clouds.
-    size : (int, int)
-        Width and height in pixels, at least 16.
-    length : int
-        Number of frames; it does not change the frames.
-    seed : int
-        Seed of colours, people, lamps, wind and noise.
-    noise : float
-        Standard deviation of the sensor noise in grey levels, at middle grey.
-    channels : {1, 3}
-        Grey or BGR.
-    shake : float
-        Translation of the camera in pixels, root mean square of each direction.
-    sway : float
-        Movement of plants and trees in the wind, in pixels.
-    lamps : bool
-        Whether the light changes: lamps switch within one frame (lobby), clouds pass slowly (street).
-    walkers : int
-        Number of sequences of movers; on the street every other one is of cars.
-    shadows : bool
-        Whether movers cast shadows on the ground.
-    empty_start : int
-        Number of frames without movers at the start.
-
-    Returns
-    -------
-    Scene
-        Iterable and indexable pairs ``(frame, mask)``: (h, w, 3) or (h, w), uint8, and (h, w), uint8.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is outside its range.
-
-    Examples
-    --------
-    >>> from bgsub.synthetic import scene
-    >>> lobby = scene("lobby", length=50)
-    >>> frame, mask = lobby[30]
-    >>> frame.shape, mask.shape
-    ((128, 160, 3), (128, 160))
-    """
-    settings = SimpleNamespace(**{**locals(), "size": tuple(size)})
-    check_choice("scene", name, SCENES)
-    if len(size) != 2 or min(size) < 16:
-        raise ParameterError(f"size must be (width, height), each at least 16, got {size!r}")
-    if channels not in (1, 3):
-        raise ParameterError(f"channels must be 1 or 3, got {channels!r}")
-    for label, count in (("seed", seed), ("walkers", walkers), ("empty_start", empty_start)):
-        if count < 0:
-            raise ParameterError(f"{label} must be 0 or more, got {count!r}")
-    for label, amount in (("noise", noise), ("shake", shake), ("sway", sway)):
-        if not 0 <= amount < math.inf:
-            raise ParameterError(f"{label} must be a finite number, 0 or more, got {amount!r}")
-    if length < 1:
-        raise ParameterError(f"length must be at least 1, got {length!r}")
-    return Scene(settings)
 
 
 class Scene:
@@ -259,6 +175,88 @@ class Scene:
             rng = generator(self._settings.seed, 81, index)
             grey += scatter * np.float32(noise) * rng.standard_normal(grey.shape, dtype=np.float32)
         return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
+
+
+def scene(
+    name: str,
+    *,
+    size: tuple[int, int] = (160, 128),
+    length: int = 300,
+    seed: int = 0,
+    noise: float = 1.5,
+    channels: int = 3,
+    shake: float = 0.0,
+    sway: float = 0.0,
+    lamps: bool = True,
+    walkers: int = 3,
+    shadows: bool = True,
+    empty_start: int = 20,
+) -> Scene:
+    """Make a picture sequence with exact masks.
+
+    The mask codes are those of changedetection.net: 0 background, 50 shadow, 170 the antialiased edge of an object
+    (not scored), 255 moving. Swaying plants, and shadows that remove less than 5 % of the light, are background.
+
+    Parameters
+    ----------
+    name : {"lobby", "street"}
+        A room with switching lamps, or a road under passing clouds.
+    size : (int, int)
+        Width and height in pixels, at least 16.
+    length : int
+        Number of frames; it does not change the frames.
+    seed : int
+        Seed of colours, people, lamps, wind and noise.
+    noise : float
+        Standard deviation of the sensor noise in grey levels, at middle grey.
+    channels : {1, 3}
+        Grey or BGR.
+    shake : float
+        Translation of the camera in pixels, root mean square of each direction.
+    sway : float
+        Movement of plants and trees in the wind, in pixels.
+    lamps : bool
+        Whether the light changes: lamps switch within one frame (lobby), clouds pass slowly (street).
+    walkers : int
+        Number of sequences of movers; on the street every other one is of cars.
+    shadows : bool
+        Whether movers cast shadows on the ground.
+    empty_start : int
+        Number of frames without movers at the start.
+
+    Returns
+    -------
+    Scene
+        Iterable and indexable pairs ``(frame, mask)``: (h, w, 3) or (h, w), uint8, and (h, w), uint8.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from bgsub.synthetic import scene
+    >>> lobby = scene("lobby", length=50)
+    >>> frame, mask = lobby[30]
+    >>> frame.shape, mask.shape
+    ((128, 160, 3), (128, 160))
+    """
+    settings = SimpleNamespace(**{**locals(), "size": tuple(size)})
+    check_choice("scene", name, SCENES)
+    if len(size) != 2 or min(size) < 16:
+        raise ParameterError(f"size must be (width, height), each at least 16, got {size!r}")
+    if channels not in (1, 3):
+        raise ParameterError(f"channels must be 1 or 3, got {channels!r}")
+    for label, count in (("seed", seed), ("walkers", walkers), ("empty_start", empty_start)):
+        if count < 0:
+            raise ParameterError(f"{label} must be 0 or more, got {count!r}")
+    for label, amount in (("noise", noise), ("shake", shake), ("sway", sway)):
+        if not 0 <= amount < math.inf:
+            raise ParameterError(f"{label} must be a finite number, 0 or more, got {amount!r}")
+    if length < 1:
+        raise ParameterError(f"length must be at least 1, got {length!r}")
+    return Scene(settings)
 
 
 def _luma(bgr: np.ndarray) -> np.ndarray:

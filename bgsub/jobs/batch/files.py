@@ -1,7 +1,5 @@
 """The files of a batch: its manifest and lock, its sources, and the folders of their results."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import glob
@@ -17,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from bgsub.errors import OutputError, SinkError, SourceError, logger
 from bgsub.events.tables import csv_cell
@@ -72,7 +70,7 @@ class Entry:
     error: str = ""
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Entry:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the entry that `asdict` described; TypeError or KeyError for anything else."""
         known = {key: values[key] for key in values.keys() & {item.name for item in fields(cls)}}
         return cls(**{**known, "source": InputState(**known["source"])})

@@ -4,8 +4,6 @@ FFmpeg's own HTTP reader has no limit of memory (endless images took 0.6 to 1.3 
 redirects and sends the password of the address there, which no option prevents.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import re
@@ -17,7 +15,7 @@ import time
 import urllib.request
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -32,7 +30,7 @@ class RefusedError(OSError):
     """A camera that answers is not used; the text is the reason."""
 
     @classmethod
-    def of(cls, error: object) -> RefusedError | None:
+    def of(cls, error: object) -> Self | None:
         """Return the error for a certificate that cannot be verified; None for other errors."""
         if not isinstance(error, ssl.SSLCertVerificationError):
             return None
