@@ -56,7 +56,6 @@ def load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """Return the type of each field of a dataclass."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 

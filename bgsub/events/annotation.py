@@ -61,8 +61,6 @@ def _scale(picture: np.ndarray) -> float:
 
 
 class _Tile:
-    """A picture of a frame."""
-
     def __init__(self, picture: np.ndarray, shape: tuple[int, ...]) -> None:
         self._picture = picture
         self._zoom = np.array([picture.shape[1] / shape[1], picture.shape[0] / shape[0]])
@@ -89,7 +87,6 @@ class _Tile:
         return left, top, 0, 0
 
     def _boxed(self, one: ObjectInFrame) -> _Place:
-        """Draw the box of an object; return its place."""
         corner = np.array(one.box[:2])
         left, top = np.rint(corner * self._zoom).astype(int).tolist()
         right, bottom = (np.rint((corner + one.box[2:]) * self._zoom).astype(int) - 1).tolist()

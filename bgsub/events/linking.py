@@ -215,7 +215,6 @@ class ObjectLinker:
         return result
 
     def _fits(self, one: Detection, shape: tuple[int, ...]) -> bool:
-        """Whether an object is not larger than allowed."""
         area, width, height = self._most
         (rows, columns), (_, _, w, h) = shape, one.box
         return one.area <= area * rows * columns and w <= width * columns and h <= height * rows

@@ -103,7 +103,6 @@ class ObjectPictureSink(Sink):
             self._best[one.id] = (score, jpeg_of(shrunk(part, THUMBNAIL), _QUALITY))
 
     def _store(self, finished: list[Event]) -> None:
-        """Write the pictures of objects that have ended."""
         for event in finished:
             best = self._best.pop(event.id, None) if event.kind == OBJECT else None
             if best is None:

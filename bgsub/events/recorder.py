@@ -66,8 +66,6 @@ _MOST_CLIPS = 1000  # in memory
 
 
 class _GrowingClip:
-    """A clip that is being written."""
-
     def __init__(self, clip: Clip, sink: Sink) -> None:
         self.clip, self.sink = clip, sink
         self.jpeg, self._shown = b"", 0.0  # picture of the largest share, and the share

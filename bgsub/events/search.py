@@ -93,7 +93,6 @@ def _is_masks(folder: Path) -> bool:
 
 
 def _search_masks(path: Path, name: str, regions: Regions, rules: MotionRules) -> Iterator[Row]:
-    """Yield the motion events of stored masks."""
     with open_source(path) as source:
         found = MotionListSink(EventFeed(ObjectLinker(source.fps, regions=regions), rules, follow=False), name)
         inside, checked = regions.union(source.size[::-1]), 0

@@ -201,7 +201,6 @@ def _output_errors(others: Sequence[Exception]) -> Iterator[None]:
 def _result(
     source: FrameSource, summary: Summary, statistics: Statistics, sinks: Sequence[Sink], save_model: Path | None
 ) -> JobResult:
-    """Return the result of a run whose outputs are finished."""
     delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
     clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
     motion = next((sink.rows() for sink in sinks if isinstance(sink, MotionListSink)), None)
@@ -318,7 +317,6 @@ class RegionSubtractor:
         return np.ascontiguousarray(frame[self._box])
 
     def _fit(self, frame: np.ndarray, regions: Regions | None, ignored: Regions | None) -> None:
-        """Compute the box and the mask of the regions."""
         if frame.ndim not in (2, 3):
             raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
         inside = processed(frame.shape, regions, ignored, or_nothing=self._privacy is not None)

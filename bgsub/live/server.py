@@ -124,7 +124,6 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def _camera(self) -> Broadcast:
-        """Return the camera of the query."""
         text, broadcasts = self._query.get("camera", "0"), self.server.broadcasts
         if not (_is_number(text) and int(text) < len(broadcasts)):
             raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {text!r}")

@@ -172,7 +172,6 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         self.close()
 
     def _run_one(self, number: int, screens: Sequence[Sink]) -> JobResult:
-        """Open a camera and run it to its end."""
         camera = self._cameras[number]
         name, controls = _name(camera), self.controls[_name(camera)]
         with self._open(camera) as opened, Claims(camera.output) as claims:

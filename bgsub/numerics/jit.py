@@ -152,5 +152,4 @@ class _KernelCache(FunctionCache):
 
 @cache
 def _warn(message: str) -> None:
-    """Warn, once per process."""
     logger.warning("%s", message)

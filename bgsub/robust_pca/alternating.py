@@ -60,8 +60,6 @@ class BasisHalf(Problem):
 
 
 class _RetractionCurve(Retraction, Line):
-    """The retraction from the current subspace along a direction."""
-
     def __init__(self, half: BasisHalf, direction: np.ndarray) -> None:
         super().__init__(half.U, direction)
         self._half = half

@@ -227,7 +227,6 @@ class RobustPCA:
     def _set_fit(
         self, X: np.ndarray, standardisation: Standardisation, cost: RobustCost, steps: Iterator[Progress], rank: int
     ) -> None:
-        """Run a fit and set the attributes."""
         end, self.objective_ = follow(steps, self.callback, self.verbose)
         self.n_iter_, self.mu_ = end.iteration, end.mu
         A, B = end.coefficients, end.components.T

@@ -173,7 +173,6 @@ def make_foliage(
 
 
 def _draw_plant(canvas: Canvas, size: float, rng: np.random.Generator) -> None:
-    """Draw arching leaves."""
     for i in range(34):
         lean = rng.uniform(-1.0, 1.0)
         length = size * rng.uniform(0.55, 1.0) * (1 - 0.25 * abs(lean))

@@ -279,7 +279,6 @@ class NotificationSink(Sink):
             self._recorded.append(lasting)
 
     def _notify_clips(self) -> None:
-        """Notify of clips that are complete."""
         done = [one for one in self._recorded if one.event.clip is not None]
         self._recorded = [one for one in self._recorded if one.event.clip is None]
         for lasting in done:

@@ -169,7 +169,6 @@ def _read_mat(path: Path, key: str | None) -> np.ndarray:
 
 
 def _choose(path: Path, names: list[str], key: str | None) -> str:
-    """Return the name of the array to read."""
     listed = ", ".join(sorted(names))
     if key is not None:
         if key in names:

@@ -208,7 +208,6 @@ class DecodedSource(FrameSource):
             yield index, None if at is None else last, frame
 
     def _converted(self, decoded: Iterable[Decoded]) -> Iterator[Frame]:
-        """Yield the frames of index, time in seconds and decoded frame of each."""
         convert = Converter()
         for index, at, frame in decoded:
             received = time.monotonic() if self.live else None

@@ -90,7 +90,6 @@ def rate_as_fraction(value: float) -> Fraction | None:
 
 
 def _described(image: np.ndarray) -> str:
-    """Return the size, colour and type of an image as text."""
     return f"{image.shape[1]}x{image.shape[0]} {'grey' if image.ndim == 2 else 'colour'} {image.dtype}"
 
 
@@ -226,7 +225,6 @@ class FrameSource(ABC):
         return self._part(part)
 
     def _begin(self) -> None:
-        """Start an iteration."""
         if self._closed:
             raise SourceError(f"{self.name} is closed")
         self.skipped = 0

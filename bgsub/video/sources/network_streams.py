@@ -81,7 +81,6 @@ class HttpStream(io.BufferedIOBase):
         super().close()
 
     def _ask(self, address: str, opener: urllib.request.OpenerDirector) -> Any:
-        """Send the request; return the answer."""
         request = urllib.request.Request(address, headers=_AGENT)
         try:
             return opener.open(request, timeout=max(self._end - time.monotonic(), 0.001))
