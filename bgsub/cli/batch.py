@@ -1,7 +1,5 @@
 """``bgsub batch``: many files in parallel, on one machine or several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +97,7 @@ def batch(
 
     how: dict[str, Any] = {"workers": workers, **{name: options.pop(name) for name in ("retries", "overwrite")}}
 
-    def job_of(source: str, folder: Path) -> Job:
+    def job_of(source: str, folder: Path) -> "Job":
         inside = {"save_model": model_name and folder / model_name, "record": record and folder / record}
         return make_job(source, folder, {**options, **inside})
 
@@ -137,7 +135,7 @@ class _Progress:
         if skipped:
             self._log(f"{skipped} of {counted(todo + skipped, 'file')} done before")
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: "Entry") -> None:
         self._ended += 1
         self._failed += entry.state == "failed"
         if self._failed:
@@ -148,7 +146,7 @@ class _Progress:
         self._log(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
 
 
-def _report(result: BatchResult, failures_are_shown: bool) -> None:
+def _report(result: "BatchResult", failures_are_shown: bool) -> None:
     """Print the failures unless the progress log has shown them, and the summary."""
     for entry in () if failures_are_shown else result.failed:
         click.echo(printable(f"failed: {entry.source.path}: {entry.error}"), err=True)

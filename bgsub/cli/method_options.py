@@ -1,7 +1,5 @@
 """Options for the parameters of the method and for saved models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -135,7 +133,7 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
 
 
-def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
+def make_subtractor(options: dict[str, Any]) -> "BackgroundSubtractor":
     """Return a new subtractor with the parameters among `options`; ParameterError for a bad combination."""
     from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it imports Numba
 

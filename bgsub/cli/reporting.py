@@ -1,7 +1,5 @@
 """Reporting: the message and exit code of an error, the log, and the progress of a run."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -114,7 +112,7 @@ class Reporting:
     log: Path | None = None
 
     @staticmethod
-    def of(context: click.Context | None = None) -> Reporting:
+    def of(context: click.Context | None = None) -> "Reporting":
         """Return the values of the running command, or the defaults outside of a command."""
         context = context or click.get_current_context(silent=True)
         return Reporting() if context is None else context.meta.setdefault(f"{__name__}.reporting", Reporting())

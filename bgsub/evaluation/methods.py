@@ -1,7 +1,5 @@
 """The methods to compare: this package, OpenCV's subtractors and bgslibrary's, with default settings."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Protocol
 
 import bgsub
@@ -22,7 +20,7 @@ LIBRARY_METHODS = tuple(_PYBGS)
 class Method(Protocol):
     """A background subtractor: frame in, mask out."""
 
-    def apply(self, image: np.ndarray) -> np.ndarray:
+    def apply(self, image: "np.ndarray") -> "np.ndarray":
         """Return the mask of the next frame, (h, w), uint8: foreground above 127."""
 
 

@@ -1,7 +1,5 @@
 """The metrics of changedetection.net, counted in pixels."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple, dataclass
 from operator import add
@@ -51,7 +49,7 @@ class Confusion:
     shadow: int = 0
     shadow_fp: int = 0
 
-    def __add__(self, other: Confusion) -> Confusion:
+    def __add__(self, other: "Confusion") -> "Confusion":
         if not isinstance(other, Confusion):
             return NotImplemented
         return Confusion(*map(add, astuple(self), astuple(other)))

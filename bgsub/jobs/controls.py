@@ -1,7 +1,5 @@
 """The live state of a run: commands from a window, a browser or another thread, and live statistics."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque
@@ -61,7 +59,7 @@ class LiveStatistics:
         self._newest: tuple[Frame, Separation] | None = None
         self._event: tuple[str, float] | None = None
 
-    def update(self, frame: Frame, separation: Separation, dropped: int = 0) -> None:
+    def update(self, frame: "Frame", separation: "Separation", dropped: int = 0) -> None:
         """Add a frame at the moment when it goes to the outputs; `dropped` is the number of frames dropped so far."""
         now = self._clock()
         received = getattr(frame, "received", None)

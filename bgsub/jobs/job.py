@@ -1,7 +1,5 @@
 """A job and its result: plain data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -149,7 +147,7 @@ class Statistics:
         self._share = 0.0
         self._event: str | None = None  # of the newest frame
 
-    def __call__(self, frame: Frame, separation: Separation) -> None:
+    def __call__(self, frame: "Frame", separation: "Separation") -> None:
         self.frames += 1
         self.size = (separation.mask.shape[1], separation.mask.shape[0])
         self._share += separation.share

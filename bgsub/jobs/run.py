@@ -1,7 +1,5 @@
 """``run_job``: one source with everything to make of it, for the command line, a batch, and Python."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -128,7 +126,7 @@ def open_options(job: Job) -> dict[str, Any]:
 
 def execute(
     source: FrameSource,
-    subtractor: BackgroundSubtractor | RegionSubtractor,
+    subtractor: "BackgroundSubtractor | RegionSubtractor",
     sinks: Sequence[Sink],
     *,
     save_model: Path | None = None,
@@ -243,7 +241,7 @@ def region_note(privacy: Iterable[str], roi: Iterable[str] = ()) -> str:
     return _SEPARATOR.join([*map(absolute_region, privacy), *(_ROI + absolute_region(text) for text in roi)])
 
 
-def restricted(subtractor: BackgroundSubtractor, job: Job) -> BackgroundSubtractor | RegionSubtractor:
+def restricted(subtractor: BackgroundSubtractor, job: Job) -> "BackgroundSubtractor | RegionSubtractor":
     """Return a subtractor of the regions of a job; the given one if it has none."""
     if not job.roi and not job.ignore:
         return subtractor

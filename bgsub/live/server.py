@@ -1,7 +1,5 @@
 """The web server of a live run, and its answers to browsers."""
 
-from __future__ import annotations
-
 import errno
 import http.server
 import json
@@ -64,7 +62,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     server_version = "bgsub"
     sys_version = ""
     timeout = PATIENCE
-    server: LiveServer
+    server: "LiveServer"
 
     def do_GET(self) -> None:
         routes: dict[str, _Answer] = {

@@ -1,7 +1,5 @@
 """The pictures of a live run, for windows, browsers and snapshots, and its last motion events."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace
@@ -190,7 +188,7 @@ class _Encoder:
         self._made = -1
         self._pictures: dict[str, bytes] = {}
 
-    def encode(self, broadcast: Broadcast, view: str) -> tuple[int, bytes]:
+    def encode(self, broadcast: "Broadcast", view: str) -> tuple[int, bytes]:
         """Return number and picture of a frame that is at least as new as the newest one at the call."""
         wanted = broadcast.number
         with self._lock:

@@ -4,8 +4,6 @@ Each cost of the paper (arXiv 1210.0805, section 6.1) is divided by its curvatur
 step that assumes curvature one is safe. The table of all formulas, and what follows from them, are in docs/method.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -125,7 +123,7 @@ class Surrogate:
         return constant(CODES[self.name])
 
     @classmethod
-    def flattening_at(cls, residual: float, name: str, p: float = 0.5) -> Surrogate:
+    def flattening_at(cls, residual: float, name: str, p: float = 0.5) -> "Surrogate":
         """Return the surrogate whose influence is largest at `residual`, in intensity units (atan: 0.77 of it)."""
         return cls(name, {"lp": (1 - p) * residual**2, "log": residual**2, "atan": residual}[name], p)
 
@@ -134,15 +132,15 @@ class Surrogate:
         """The residual that mu corresponds to, in intensity units: ``sqrt(mu)``, for atan ``mu``."""
         return self.mu if self.name == "atan" else float(np.sqrt(self.mu))
 
-    def at_scale(self, scale: float) -> Surrogate:
+    def at_scale(self, scale: float) -> "Surrogate":
         """Return the surrogate with a given `scale`."""
         return replace(self, mu=scale if self.name == "atan" else scale**2)
 
-    def at_mu(self, mu: float) -> Surrogate:
+    def at_mu(self, mu: float) -> "Surrogate":
         """Return the same surrogate with another mu."""
         return replace(self, mu=mu)
 
-    def widened(self, scale: float) -> Surrogate:
+    def widened(self, scale: float) -> "Surrogate":
         """Return the surrogate with at least a given `scale`, from which a continuation begins."""
         return self.at_scale(scale) if scale > self.scale else self
 

@@ -5,8 +5,6 @@ several subtractors in one process share the cores and never wait for each other
 process.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -67,7 +65,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> "ThreadpoolController":
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - it scans the libraries of the process
 
     return ThreadpoolController()

@@ -1,7 +1,5 @@
 """Conjugate gradients with an Armijo line search, after algorithms 2 and 3 of the paper, arXiv 1210.0805."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -23,7 +21,7 @@ class Problem:
         """Return the gradient in the scaled metric; its negative is the direction of steepest descent."""
         return gradient
 
-    def curve(self, direction: np.ndarray) -> Line:
+    def curve(self, direction: np.ndarray) -> "Line":
         """Return the curve from the current point along `direction`."""
         return Line(self, direction)
 

@@ -1,7 +1,5 @@
 """One graduated fit of robust PCA: mu falls from a large value to the noise, or until only outliers are left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -137,7 +135,7 @@ class Descent:
             if self._is_idle(step):
                 return
 
-    def beats(self, other: Descent) -> bool:
+    def beats(self, other: "Descent") -> bool:
         """Return whether the cost is lower than that of another fit, at the larger mu of both, without the ridge."""
         mu = max(self.mu, other.mu)
         return self.ending is Ending.EXACT or self._cost_at(mu) < other._cost_at(mu)
@@ -261,7 +259,7 @@ class Descent:
             self._set(self.mu)
         yield self._result(self._value, self._value)  # the result if the budget is used up
 
-    def _fewer(self) -> Descent | None:
+    def _fewer(self) -> "Descent | None":
         """Return a fit without the directions that the ridge left empty, if there is a clear gap."""
         # an empty direction may also be a weak true one, so the smaller fit has to explain the data
         if self._checked <= _CHECKED * self.mu or self._problem.point.shape[1] == 1:
@@ -277,7 +275,7 @@ class Descent:
         task = replace(self._task, first=float(np.sqrt(self.mu)), bound=False)
         return Descent(task, self._schedule, A[:, :rank] * values[:rank], B[:, :rank])
 
-    def _adopt(self, other: Descent) -> None:
+    def _adopt(self, other: "Descent") -> None:
         """Adopt a fit with fewer directions, padded with empty ones."""
         point = np.zeros_like(self._problem.point)
         point[:, : other._problem.point.shape[1]] = other._problem.point

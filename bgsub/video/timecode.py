@@ -1,7 +1,5 @@
 """Places and parts of a video, by frame number or time."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +27,7 @@ class Timecode:
     seconds: Fraction | None = None  # since the start
 
     @classmethod
-    def parse(cls, value: Timecode | str | int | float | Fraction, name: str = "a time") -> Timecode:
+    def parse(cls, value: "Timecode | str | int | float | Fraction", name: str = "a time") -> "Timecode":
         """Parse a place: 120 is a frame, ``12.5``, ``12s`` and ``1:02:03.5`` are times; ParameterError with `name`."""
         if isinstance(value, Timecode):
             return value
@@ -105,7 +103,7 @@ class Selection:
         duration: Place | None,
         every: int,
         names: Sequence[str] = ("start", "end", "duration"),
-    ) -> Selection:
+    ) -> "Selection":
         """Parse the places with `Timecode.parse`, and check their order and `every`; errors have the `names`."""
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")

@@ -1,7 +1,5 @@
 """A notification, the places it can be sent to, and the counts of deliveries."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -70,7 +68,7 @@ class Notification:
     regions: tuple[str, ...] = ()
     snapshot: Path | None = None
     clip: Path | None = None
-    objects: tuple[ObjectInFrame, ...] = ()
+    objects: "tuple[ObjectInFrame, ...]" = ()
 
     def to_json(self) -> bytes:
         """Return the notification as one line of JSON in UTF-8."""
@@ -154,5 +152,5 @@ class DeliveryCounts:
     lost: int = 0
     retried: int = 0
 
-    def __add__(self, other: DeliveryCounts) -> DeliveryCounts:
+    def __add__(self, other: "DeliveryCounts") -> "DeliveryCounts":
         return DeliveryCounts(self.delivered + other.delivered, self.lost + other.lost, self.retried + other.retried)

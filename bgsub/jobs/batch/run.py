@@ -1,7 +1,5 @@
 """Batches: leave out the finished sources, hand out a job for each of the others, and publish the results."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter, deque
@@ -78,7 +76,7 @@ class Dispatch:
     """The loop over the tasks of a batch; fills in the manifest and the result."""
 
     waiting: deque[Task]
-    workers: LocalWorkers | DaskWorkers
+    workers: "LocalWorkers | DaskWorkers"
     manifest: files.Manifest
     result: BatchResult
     retries: int
@@ -276,7 +274,7 @@ def run_batch(
     return result
 
 
-def make_workers(count: int, scheduler: str | None) -> LocalWorkers | DaskWorkers:
+def make_workers(count: int, scheduler: str | None) -> "LocalWorkers | DaskWorkers":
     """Return so many processes of this machine, or the workers of a scheduler."""
     if scheduler is None:
         return LocalWorkers(count)
