@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from bgsub.cli.help import INPUT, METHOD, OUTPUT, Option
+from bgsub.cli.help import EVENTS, INPUT, METHOD, OUTPUT, Option
 from bgsub.cli.setting_sources import called
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.video.output_names import ENDINGS, OWN_FILES
+from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection, Timecode
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -190,6 +191,7 @@ table_option = file_option(
 motion_threshold = partial(
     option, "--motion-threshold", multiple=True, callback=partial(converted, parse_shares), metavar="[REGION=]SHARE"
 )
+region_option = partial(option, group=EVENTS, multiple=True, callback=partial(checked, Regions))
 overwrite_option = partial(flag, "--overwrite", group=OUTPUT)
 output_option = partial(option, "-o", "--output", group=OUTPUT, type=PATH)
 folder_option = output_option(required=True, callback=check_folder, help="Folder for the results.")

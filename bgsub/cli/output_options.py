@@ -15,7 +15,6 @@ from bgsub.cli.method_options import given, model_option
 from bgsub.errors import ParameterError
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import ANNOTATED, DEFAULT_NAME, EVENT_FORMATS, STILL, VIEWS, check_name, parse_outputs
-from bgsub.video.regions import Regions
 
 #: Settings by name of the preset; other options override them.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -192,7 +191,7 @@ name_option = opt.option(
     help="File names in the folder, with {view}, {source}, {date} and {time}.",
 )
 _of_events = partial(opt.option, group=EVENTS)
-_region = partial(_of_events, multiple=True, callback=partial(opt.checked, Regions), metavar="REGION")
+_region = partial(opt.region_option, metavar="REGION")
 #: The values are tuples of str.
 region_options = opt.combine(
     _region(

@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
+from bgsub.cli import options as opt
 from bgsub.cli.help import EVENTS, OUTPUT
-from bgsub.cli.options import PATH, check_table, checked, claimed, file_option, option, seconds, table_option
-from bgsub.cli.options import motion_threshold as motion_threshold_option
 from bgsub.cli.reporting import Reporting, json_option
 from bgsub.cli.settings import Command
 from bgsub.errors import counted, printable
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection, Timecode
 
-_place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked, Timecode.parse))
+_place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.checked, Timecode.parse))
 
 
 @click.command(
@@ -29,12 +28,9 @@ _place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked,
     },
 )
 @click.argument("place", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
-@option(
+@opt.region_option(
     "--region",
-    group=EVENTS,
-    multiple=True,
     required=True,
-    callback=partial(checked, Regions),
     metavar="[NAME=]REGION",
     help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
@@ -42,11 +38,11 @@ _place = partial(option, group=EVENTS, metavar="TIME", callback=partial(checked,
     "--from", "start", help="Only what ends after this: a frame number from 0 (120), seconds (12.5 or 12s), 1:02:03.5."
 )
 @_place("--to", "end", help="Only what begins before this, written like --from.")
-@motion_threshold_option(
+@opt.motion_threshold(
     group=EVENTS, help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]"
 )
-@seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
-@table_option
+@opt.seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
+@opt.table_option
 @json_option("Print the table as JSON.")
 def search(
     *,
@@ -73,7 +69,7 @@ def search(
     regions = Regions(region)
     rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
     rules.check_regions(regions.names)
-    with claimed(csv):
+    with opt.claimed(csv):
         rows = search_results(place, regions, rules, part)
         if csv is not None:
             write_motion(csv, rows)
@@ -94,15 +90,15 @@ def search(
         "bgsub overview clips -o day.html --title Monday": "The clips of a day",
     },
 )
-@click.argument("folder", type=PATH)
-@file_option(
+@click.argument("folder", type=opt.PATH)
+@opt.file_option(
     "-o",
     "--output",
     group=OUTPUT,
-    callback=partial(check_table, (".html", ".htm")),
+    callback=partial(opt.check_table, (".html", ".htm")),
     help="The page.  [default: overview.html in the folder]",
 )
-@option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
+@opt.option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
 def overview(*, folder: Path, output: Path | None, title: str) -> None:
     """Write one page with the clips and events of all results in FOLDER and below it, in the order of time.
 

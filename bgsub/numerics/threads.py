@@ -12,12 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 _COPIED = 1 << 20  # bytes of a band below which a copy is not shared
 
@@ -65,7 +62,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _libraries() -> "ThreadpoolController":
+def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - it scans the libraries of the process
 
     return ThreadpoolController()
