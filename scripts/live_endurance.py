@@ -36,7 +36,7 @@ from bgsub.jobs import Job
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.run import execute
 from bgsub.live import LiveSession
-from bgsub.video.sources import camera_connection
+from bgsub.video.sources import camera as cameras
 from bgsub.video.sources.base import Frame, FrameSource
 
 OLD = 500  # ms, reached by one picture in a hundred
@@ -175,7 +175,7 @@ def watch(address: str, seconds: float, cut_every: float, outputs: Path | None, 
         made = {"record": outputs / "clips", "snapshots": outputs / "pictures", "event_formats": formats}
         made |= {"on_event": "true {event} {type} {clip}", "overwrite": True}
     if fast:
-        camera_connection.FIRST_WAIT = FAST_WAIT
+        cameras.FIRST_WAIT = FAST_WAIT
         made |= {"motion": FAST_MOTION, "recording": FAST_CLIPS}
     job = Job(address, outputs or ".", save=(), ignore=STAMP, **made)
     page = None if outputs is None else {"port": 0}

@@ -1,7 +1,5 @@
 """``bgsub decompose``: robust PCA of a whole video, of images, or of a matrix."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -131,13 +129,13 @@ def _check_use(context: click.Context, source: str) -> None:
 
 
 @contextmanager
-def _watch(name: str, memory: int, last: float | None) -> Iterator[Callable[[Progress], None]]:
+def _watch(name: str, memory: int, last: float | None) -> "Iterator[Callable[[Progress], None]]":
     """Show the progress of a fit that needs some bytes of memory; `last` is the mu of its last steps, if known."""
     first: Progress | None = None
     done = 0
     with show_progress(f"{name}, {in_words(memory)}", None, unit="steps") as meter:
 
-        def tell(step: Progress) -> None:
+        def tell(step: "Progress") -> None:
             nonlocal first, done
             if first is None or step.half != first.half:
                 first = step
@@ -153,7 +151,7 @@ def _watch(name: str, memory: int, last: float | None) -> Iterator[Callable[[Pro
         yield tell
 
 
-def summarise(result: decomposition.DecompositionResult) -> str:
+def summarise(result: "decomposition.DecompositionResult") -> str:
     """Return the summary of a decomposition in words."""
     words = [
         f"{result.name}: {result.description} in {result.seconds:.1f} s",

@@ -1,7 +1,5 @@
 """Commands that measure: ``demo`` scores a synthetic scene, ``evaluate`` scores masks, ``bench`` times the method."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -128,7 +126,7 @@ def evaluate(
         sheet.write()
 
 
-def _check_free(sequences: Sequence[evaluation.Sequence], masks: Path | None, *files: Path | None) -> None:
+def _check_free(sequences: "Sequence[evaluation.Sequence]", masks: Path | None, *files: Path | None) -> None:
     """Raise SinkError for outputs that exist, before the run."""
     places = [glob.escape(f"{sequence.category}/{sequence.name}") for sequence in sequences] if masks else []
     patterns = (f"{method}{place}/bin*.png" for place in places for method in ("", "*/"))

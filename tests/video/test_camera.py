@@ -43,7 +43,7 @@ def plug(monkeypatch):
 
 
 def test_a_camera_that_was_lost_continues(plug, monkeypatch, caplog, frames):
-    monkeypatch.setattr("bgsub.video.sources.camera_connection.LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("bgsub.video.sources.camera.LONGEST_WAIT", 0.02)
     plug(FakeCapture(frames[:4]), None, FakeCapture([]), FakeCapture(frames[4:]))
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(0, reconnect=0.5) as source:
         got = list(source)

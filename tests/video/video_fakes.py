@@ -220,7 +220,7 @@ class FakeCapture:
 
 def wait_first(monkeypatch, seconds: float) -> None:
     """Set the seconds before a lost camera is tried again."""
-    monkeypatch.setattr("bgsub.video.sources.camera_connection.FIRST_WAIT", seconds)
+    monkeypatch.setattr("bgsub.video.sources.camera.FIRST_WAIT", seconds)
 
 
 def quit_after(controls: Controls, count: int):
