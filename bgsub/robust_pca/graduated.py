@@ -132,14 +132,12 @@ def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
 def _fit(task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:
     """Yield the steps of one fit and return it; most steps run in single precision, which takes 40 % less time."""
     too_wide = max(task.first or 0.0, task.last or 0.0) > _WIDEST * task.unit
-    if not task.bound or schedule.repeats_on_noise or A.dtype == np.float32 or too_wide:
-        descent = Descent(task, schedule, A, B)
-        yield from descent.run()
-        return descent
-    rough, mu, ending = yield from _rounded_fit(task, schedule, A, B)
-    if not np.isinf(mu):
-        task = replace(task, first=float(np.sqrt(mu)), bound=False)
-    descent = Descent(task, schedule, rough.A, rough.B)
+    ending = None
+    if task.bound and not (schedule.repeats_on_noise or A.dtype == np.float32 or too_wide):
+        (A, B, *_), mu, ending = yield from _rounded_fit(task, schedule, A, B)
+        if not np.isinf(mu):
+            task = replace(task, first=float(np.sqrt(mu)), bound=False)
+    descent = Descent(task, schedule, A, B)
     if ending is Ending.NOISE:
         descent.mu, descent.ending = mu, ending
     else:
