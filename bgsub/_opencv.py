@@ -1,11 +1,8 @@
 """Import OpenCV in one place; a missing system library raises one clear line with the remedy.
 
-Four packages provide the module ``cv2``; of two, the last installed one wins, and removing one removes the module [1]_.
-So no extra can select the one without windows, but a command can install it over the other.
-
-References
-----------
-.. [1] https://github.com/opencv/opencv-python/issues/467 and .../962
+Four packages provide the module ``cv2``; of two, the last installed one wins, and removing one removes the module
+(github.com/opencv/opencv-python/issues/467 and 962). So no extra can select the one without windows, but a command can
+install it over the other.
 """
 
 import os
