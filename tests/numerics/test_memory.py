@@ -125,6 +125,7 @@ def test_a_restored_sample_memory_takes_no_more_memory():
     first, second = (SampleMemory((1024, 1024), 3) for _ in range(2))
     first.samples[:: 1 << 14] = first._used[:: 1 << 14] = 1
     state = first.state()
+    assert len(state["samples"]) == 64  # pixels without samples are omitted
     before = resident()
     second.set_state(state)
     assert np.array_equal(second.samples, first.samples)

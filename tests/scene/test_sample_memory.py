@@ -181,16 +181,3 @@ def test_standing_objects_are_not_stored_and_solid_pixels_rarely():
     feed(open_, [grey(160)], grey(100), frames=3 * EVERY)
     written = [np.count_nonzero(memory_.samples[:, 0]) for memory_ in (branches, open_)]
     assert 0.1 < written[0] / written[1] < 0.4
-
-
-def test_a_restored_state_is_equal():
-    one, again, pictures, standing = new(), new(), [grey(160), grey(60)], np.zeros((H, W), np.uint8)
-    assert one.state()["samples"].shape[0] == 0
-    standing[: H // 2] = 1
-    feed(one, pictures, grey(100), solid=standing, age=2 * standing.astype(np.uint16), frames=5 * EVERY)
-    assert 0 < len(one.state()["samples"]) < H * W  # pixels without samples are omitted
-    again.set_state(one.state())
-    np.testing.assert_array_equal(again.samples, one.samples)
-    for frames in range(1, 6):
-        np.testing.assert_array_equal(*(feed(each, pictures, grey(100), frames=frames) for each in (again, one)))
-    np.testing.assert_array_equal(again.samples, one.samples)
