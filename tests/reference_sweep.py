@@ -1,23 +1,18 @@
 """Dense float64 twins of the one-pass engine, and random cases for both."""
 
-import itertools
+import math
 from collections import namedtuple
 
 import numpy as np
-from reference_tracking import F, arguments, separate
+from reference_tracking import F, separate
 
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _frame_kernels
-from bgsub.scene._frame_kernels import CHUNK, Images
-from bgsub.scene._frame_kernels import CompareParams as KernelLook
 from bgsub.scene.background import TrackedBackground
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
-from bgsub.tracking.basis import Cost, Visit
 
 LIMITS = F(0.08), F(2.5)
-NOTHING = np.empty(0, np.uint16)
 
 
 CompareParams = namedtuple("CompareParams", "surrogate scale channels full top threshold factor")
@@ -76,12 +71,13 @@ def step(U, e, T):
 
 
 class Case:
-    """A random model and frame for the kernel: n pixels, blocks of `block` pixels."""
+    """A random model and frame of a shape, (h, w), for an engine with blocks of `block` pixels."""
 
-    def __init__(self, n, block, channels, dtype, k, period, seed, surrogate, everywhere=False, hides=False):
+    def __init__(self, shape, block, channels, dtype, k, period, seed, surrogate, everywhere, hides):
         rng = np.random.default_rng(seed)
-        m, full = n * channels, 255.0 if dtype == np.uint8 else 1.0
-        self.n, self.block, self.everywhere, self.k = n, block, everywhere, k
+        cube, full = (*shape, channels), 255.0 if dtype == np.uint8 else 1.0
+        m = math.prod(cube)
+        self.block, self.everywhere, self.k = block, everywhere, k
         V, e = rng.standard_normal((m, k)) / np.sqrt(k), 0.05 * rng.standard_normal(m)
         self.stack = np.full((k + 2, m + 5), 7, F)
         self.stack[:k, :m], self.stack[k, :m] = V.T, e
@@ -90,39 +86,18 @@ class Case:
         self.period, self.turn = period, int(rng.integers(period))
         l = np.clip(V @ self.c, -0.2, 1.2)
         x = np.clip(l + 0.02 * rng.standard_normal(m) + (rng.random(m) < 0.2) * rng.uniform(-1, 1, m), 0, 1)
-        self.pixels, self.before = (full * x).astype(dtype), (full * np.clip(l + 0.05, 0, 1)).astype(dtype)
-        self.hidden = (rng.random(n) < 0.3).astype(np.uint16) if hides else NOTHING
-        self.sigma = (0.05 * rng.random(n)).astype(F)
+        self.pixels = (full * x).astype(dtype).reshape(cube)
+        self.before = (full * np.clip(l + 0.05, 0, 1)).astype(dtype).reshape(cube)
+        self.hidden = (rng.random(shape) < 0.3).astype(np.uint16) if hides else None
+        self.sigma = (0.05 * rng.random(shape)).astype(F)
         self.look = CompareParams(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
-
-    def limits(self):
-        """Return the limits as the kernels take them."""
-        look = self.look
-        return KernelLook(F(look.scale), (0,) * look.channels, F(look.full), F(look.top), *LIMITS)
-
-    def images(self):
-        """Return the frame and the previous background, with maps to fill."""
-        over, strong = np.full((2, self.n), 9, np.uint8)
-        return Images(self.pixels, self.before.copy(), self.sigma, over, strong, np.ones(-(-self.n // CHUNK), np.uint8))
-
-    def result(self, *bands):
-        """Return stack, products, and picture, over, strong of the kernel, run on bands that begin at these blocks."""
-        n, s, images = self.n, self.look.surrogate, self.images()
-        stack, products = self.stack.copy(), np.full((-(-n // self.block), self.k + 3), 5.0)
-        cuts = [0, *(min(band * self.block, n) for band in bands), n]
-        for begin, end in itertools.pairwise(cuts):
-            work = np.empty((2, self.look.channels * self.block), F)
-            visit = Visit(stack, self.G, self.c, self.period, self.turn)
-            flags = self.hidden, self.everywhere
-            _frame_kernels.sweep(begin, end, visit, Cost(*arguments(s)), images, *flags, self.limits(), work, products)
-        return stack, products.sum(axis=0), images.picture, images.over, images.strong
 
     def expected(self):
         """Return the result of the dense twin."""
         m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
-        hidden = self.hidden if self.hidden.size else np.zeros(self.n)
+        hidden = np.zeros(self.sigma.size) if self.hidden is None else self.hidden.ravel()
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
-        frame = self.everywhere, self.before.astype(float), hidden, self.pixels.astype(float)
+        frame = self.everywhere, self.before.ravel().astype(float), hidden, self.pixels.ravel().astype(float)
         return sweep(*model, *frame, self.block * self.look.channels, self.look)
 
 

@@ -16,7 +16,6 @@ from reference_tracking import SURROGATES, F, arguments
 
 from bgsub import BackgroundSubtractor
 from bgsub.errors import DependencyError, ParameterError
-from bgsub.scene import _frame_kernels
 from bgsub.scene._frame_kernels import LearnParams
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
@@ -32,8 +31,7 @@ from bgsub.tracking.subspace import PixelSubset, Sweep
     pytest.param(SURROGATES[2], np.uint8, marks=pytest.mark.slow),
 ], ids=["atan", "log", "lp"])  # fmt: skip
 @given(
-    n=st.one_of(st.integers(1, 9), st.integers(10, 230)),
-    block=st.integers(1, 100),
+    shape=st.one_of(st.tuples(st.integers(1, 3), st.integers(1, 3)), st.tuples(st.integers(1, 9), st.integers(1, 70))),
     channels=st.sampled_from([1, 3]),  # each number is compiled for seconds
     k=st.sampled_from([1, 2, 3, 4, 7, 15]),
     period=st.integers(1, 3),
@@ -42,71 +40,73 @@ from bgsub.tracking.subspace import PixelSubset, Sweep
     seed=st.integers(0, 999),
 )
 @settings(max_examples=40)
-def test_sweep_equals_its_twin(surrogate, dtype, n, block, channels, k, period, everywhere, hides, seed):
-    case = dense.Case(n, block, channels, dtype, k, period, seed, surrogate, everywhere, hides)
-    stack, products, picture, over, strong = case.result()
-    expected, m = case.expected(), case.pixels.size
-    np.testing.assert_allclose(stack[:k, :m], expected.V.T, atol=1e-5)
-    np.testing.assert_allclose(stack[k, :m], expected.e, atol=2e-5)
-    np.testing.assert_array_equal(stack[:, m:], case.stack[:, m:])
-    np.testing.assert_array_equal(stack[k + 1 :], case.stack[k + 1 :])
-    np.testing.assert_allclose(picture, expected.picture, atol=0.5 + 2e-3 if dtype == np.uint8 else 1e-5)
-    assert_compared(case, picture, over, strong)
-    size = period * np.sqrt(m)
-    np.testing.assert_allclose(products[: k + 1], expected.products[: k + 1], atol=2e-5 * size)
-    assert products[k + 1] == pytest.approx(expected.products[k + 1], rel=1e-4, abs=1e-7 * size)
-    assert products[k + 2] == np.count_nonzero(over)
-
-
-def assert_compared(case, picture, over, strong):
-    """Compare both maps with the distances of the frame from a picture, but for rounding at the limits."""
-    d = dense.distances(case.pixels, picture, case.look)
-    for found, limit in ((over, np.hypot(dense.LIMITS[0], dense.LIMITS[1] * case.sigma)), (strong, dense.LIMITS[0])):
-        clear = np.abs(d - limit) > 1e-5
-        np.testing.assert_array_equal(found[clear], (d > limit)[clear])
-        assert set(np.unique(found)) <= {0, 1}
-
-
-@given(
-    n=st.integers(2, 300), block=st.integers(1, 40), period=st.integers(1, 3), seed=st.integers(0, 999), data=st.data()
-)
-def test_two_bands_equal_one(n, block, period, seed, data):
-    case = dense.Case(n, block, 3, np.uint8, 4, period, seed, SURROGATES[0], seed % 2 == 0, hides=seed % 3 == 0)
-    band = data.draw(st.integers(0, -(-n // block)))
-    whole, parts = case.result(), case.result(band)
-    for one, other in zip(whole, parts, strict=True):
+def test_passes_of_the_engine_equal_their_twins(surrogate, dtype, shape, channels, k, period, everywhere, hides, seed):
+    frames = FrameFormat((*shape, channels), np.dtype(dtype).name, 255.0 if dtype == np.uint8 else 1.0)
+    results = []
+    for threads in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            dense.small_blocks(patch, period)
+            block = SweepEngine(frames, k, threads, np.empty(shape, F)).block
+            case = dense.Case(shape, block, channels, dtype, k, period, seed, surrogate, everywhere, hides)
+            results.append(checked_passes(case, SweepEngine(frames, k, threads, case.sigma)))
+    for one, other in zip(*results, strict=True):  # in one band and in several
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)])
-@given(n=st.integers(1, 200), block=st.integers(1, 100), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
-def test_compare_shows_a_background_or_keeps_it(dtype, n, block, channels, seed):
-    case = dense.Case(n, block, channels, dtype, 2, 1, seed, SURROGATES[0])
-    low_rank = np.empty(case.pixels.size, F)
+def checked_passes(case, engine):
+    """Compare all passes of an engine with those of the twin, and return the results."""
+    expected, flat, m, k = case.expected(), engine.picture.reshape(-1), case.pixels.size, case.k
+    is_bytes, before = case.pixels.dtype == np.uint8, case.stack.copy()
+    engine.set_limits(*dense.LIMITS)
+    for count in (1, 2):
+        engine.begin(case.pixels)
+        assert engine.before is (None if count == 1 else engine.picture)
+    engine.picture[:] = case.before
+    visit, cost = Visit(case.stack, case.G, case.c, case.period, case.turn), Cost(*arguments(case.look.surrogate))
+    result = engine.sweep(Sweep(visit, cost, None, 0, None), case.hidden, case.everywhere)
+    np.testing.assert_allclose(case.stack[:k, :m], expected.V.T, atol=1e-5)
+    np.testing.assert_allclose(case.stack[k, :m], expected.e, atol=2e-5)
+    np.testing.assert_array_equal(case.stack[:, m:], before[:, m:])
+    np.testing.assert_array_equal(case.stack[k + 1 :], before[k + 1 :])
+    np.testing.assert_allclose(flat, expected.picture, atol=0.5 + 2e-3 if is_bytes else 1e-5)
+    assert_compared(case, engine, result.candidates)
+    size = case.period * np.sqrt(m)
+    np.testing.assert_allclose(result.products, expected.products[:-1], atol=2e-5 * size)
+    assert result.cost == pytest.approx(expected.products[-1], rel=1e-4, abs=1e-7 * size)
+    shown = engine.picture.copy()
+    np.testing.assert_array_equal(engine.before, case.before if case.everywhere else shown)
+    assert_compared(case, engine, engine.compare())
+    np.testing.assert_array_equal(engine.picture, shown)
+    low_rank = np.empty(m, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
-    shown = np.clip(255 * low_rank, 0, 255) if dtype == np.uint8 else low_rank
-    for background, expected, far in ((low_rank, shown, 0.5 + 2e-3), (low_rank[:0], case.before, 0)):
-        images = case.images()
-        count = _frame_kernels.compare(0, n, background, images, case.limits())
-        np.testing.assert_allclose(images.picture.astype(float), expected, atol=far if dtype == np.uint8 else 1e-6)
-        assert_compared(case, images.picture, images.over, images.strong)
-        assert count == np.count_nonzero(images.over)
+    assert_compared(case, engine, engine.compare(low_rank))
+    np.testing.assert_allclose(
+        flat, np.clip(255 * low_rank, 0, 255) if is_bytes else low_rank, atol=0.5 + 2e-3 if is_bytes else 1e-6
+    )
+    np.testing.assert_array_equal(engine.before, case.before if case.everywhere else shown)
+    d, sigma = dense.distances(case.pixels, engine.picture, case.look), case.sigma.ravel().copy()
+    np.testing.assert_allclose(engine.residual().ravel(), d, atol=1e-6)
+    number = dense.numbers(sigma.size, case.block, case.period)
+    for turn in range(case.period):
+        skip = np.random.default_rng(turn).integers(0, 2, case.sigma.shape).astype(np.uint8)
+        engine.learn(skip, LearnParams(F(0.1), F(0.25), F(1e-3)), (case.period, turn))
+        moved = np.maximum(sigma + 0.1 * (skip.ravel() == 0) * (np.minimum(d, 0.25) - sigma), 1e-3)
+        sigma = np.where(number == turn, moved, sigma)
+        np.testing.assert_allclose(case.sigma.ravel(), sigma, atol=1e-6)
+    engine.begin(engine.picture)
+    assert engine.before is engine.picture
+    return case.stack, engine.picture, engine.over, engine.strong, result.products, [result.cost], case.sigma
 
 
-@given(
-    n=st.integers(1, 200), block=st.integers(1, 100), period=st.integers(1, 3), seed=st.integers(0, 999),
-)  # fmt: skip
-def test_pixels_of_visited_blocks_learn(n, block, period, seed):
-    case, rng = dense.Case(n, block, 3, np.uint8, 2, period, seed, SURROGATES[0]), np.random.default_rng(seed)
-    images, skip = case.images(), rng.integers(0, 2, n).astype(np.uint8)
-    learn = LearnParams(F(0.1), F(0.25), F(1e-3))
-    sigma, d = images.sigma.copy(), dense.distances(case.pixels, case.before, case.look)
-    images = images._replace(sigma=sigma)
-    work = np.empty(block, F)
-    _frame_kernels.learn_pixels(0, n, block, period, case.turn, images, case.limits(), skip, learn, work)
-    due = dense.numbers(n, block, period) == case.turn
-    moved = np.maximum(case.sigma + 0.1 * (skip == 0) * (np.minimum(d, 0.25) - case.sigma), 1e-3)
-    np.testing.assert_allclose(sigma, np.where(due, moved, case.sigma), atol=1e-6)
+def assert_compared(case, engine, count):
+    """Compare both maps with the distances of the frame from the picture, but for rounding at the limits."""
+    d = dense.distances(case.pixels, engine.picture, case.look).reshape(case.sigma.shape)
+    limits = np.hypot(dense.LIMITS[0], dense.LIMITS[1] * case.sigma), dense.LIMITS[0]
+    for found, limit in zip((engine.over, engine.strong), limits, strict=True):
+        clear = np.abs(d - limit) > 1e-5
+        np.testing.assert_array_equal(found[clear], (d > limit)[clear])
+        assert set(np.unique(found)) <= {0, 1}
+    assert count == np.count_nonzero(engine.over)
 
 
 def pending(m, k, block, period, seed):
@@ -318,40 +318,6 @@ def test_calm_frame_allocates_little():
 
 
 PROGRAMS = Path(__file__).parents[1] / "cuda_programs.py"
-SHAPE, K, PERIOD = (24, 31), 4, 3
-
-
-@pytest.mark.parametrize(("threads", "everywhere"), [(1, True), (2, False)])
-def test_passes_of_the_engine_equal_their_twins(threads, everywhere, monkeypatch):
-    dense.small_blocks(monkeypatch, PERIOD)
-    sigma = np.full(SHAPE, 0.02, F)
-    engine = SweepEngine(FrameFormat((*SHAPE, 3), "uint8", 255.0), K, threads, sigma)
-    case = dense.Case(sigma.size, engine.block, 3, np.uint8, K, PERIOD, 1, SURROGATES[0], everywhere, hides=True)
-    expected, flat = case.expected(), engine.picture.reshape(-1)
-    engine.set_limits(*dense.LIMITS)
-    for count in (1, 2):
-        engine.begin(case.pixels.reshape(*SHAPE, 3))
-        assert engine.before is (None if count == 1 else engine.picture)
-    flat[:] = case.before
-    visit = Visit(case.stack, case.G, case.c, PERIOD, case.turn)
-    result = engine.sweep(Sweep(visit, Cost(*arguments(SURROGATES[0])), None, 0, None), case.hidden, everywhere)
-    np.testing.assert_allclose([*result.products, result.cost], expected.products, rtol=1e-4, atol=2e-3)
-    np.testing.assert_allclose(flat, expected.picture, atol=0.5 + 2e-3)
-    assert result.candidates == np.count_nonzero(engine.over) > 0
-    np.testing.assert_array_equal(engine.before.reshape(-1), case.before if everywhere else flat)
-    shown = flat.copy()
-    assert engine.compare(np.zeros(flat.size, F)) == np.count_nonzero(engine.over)
-    assert not flat.any()
-    np.testing.assert_array_equal(engine.before.reshape(-1), case.before if everywhere else shown)
-    distances = dense.distances(case.pixels, flat, case.look)
-    np.testing.assert_allclose(engine.residual().reshape(-1), distances, atol=1e-6)
-    number, moved = dense.numbers(sigma.size, engine.block, PERIOD), np.full(sigma.size, 0.02)
-    for turn in range(PERIOD):
-        engine.learn(np.zeros(SHAPE, np.uint8), LearnParams(F(0.1), F(0.25), F(1e-3)), (PERIOD, turn))
-        moved = np.where(number == turn, moved + 0.1 * (np.minimum(distances, 0.25) - moved), moved)
-        np.testing.assert_allclose(sigma.reshape(-1), moved, atol=1e-6)
-    engine.begin(engine.picture)
-    assert engine.before is engine.picture
 
 
 @pytest.mark.slow
