@@ -96,80 +96,77 @@ def test_passes_of_grasta_recover_both_parts(shape, observed_share):
     assert found.iterations <= 10 * shape[1]
 
 
-class TestNorst:
-    @pytest.mark.parametrize(("threshold", "observed_share", "bound"), [(None, 1.0, 1e-8), (5.0, 0.7, 1e-5)])
-    def test_detects_a_change_and_converges_again(self, rng, planted, threshold, observed_share, bound):
-        """The authors' simulation: large outliers in a block that moves, a rough start, a change at once."""
-        other = near(rng, planted, 0.03)
-        assert largest_sine(other, planted) > 0.2
-        tracker = Norst(3, 100, U=near(rng, planted, 1e-3), threshold=threshold, updates=17)
-        errors = []
-        for B in (planted, other):
-            for t in range(20 * 60):
-                x = column(rng, B)
-                x[np.arange(t // 10, t // 10 + 10) % 100] += rng.uniform(10, 25, 10)
-                observed = None if observed_share == 1 else rng.random(100) < observed_share
-                tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
-            errors.append(largest_sine(B, tracker.U))
-            assert tracker.resting
-        assert max(errors) < bound
-        np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
+@pytest.mark.parametrize(("threshold", "observed_share", "bound"), [(None, 1.0, 1e-8), (5.0, 0.7, 1e-5)])
+def test_norst_detects_a_change_and_converges_again(rng, planted, threshold, observed_share, bound):
+    """The authors' simulation: large outliers in a block that moves, a rough start, a change at once."""
+    other = near(rng, planted, 0.03)
+    assert largest_sine(other, planted) > 0.2
+    tracker = Norst(3, 100, U=near(rng, planted, 1e-3), threshold=threshold, updates=17)
+    errors = []
+    for B in (planted, other):
+        for t in range(20 * 60):
+            x = column(rng, B)
+            x[np.arange(t // 10, t // 10 + 10) % 100] += rng.uniform(10, 25, 10)
+            observed = None if observed_share == 1 else rng.random(100) < observed_share
+            tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
+        errors.append(largest_sine(B, tracker.U))
+        assert tracker.resting
+    assert max(errors) < bound
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
 
 
-class TestOnlineRobustPCA:
-    def test_finds_a_static_subspace(self, rng, planted):
-        """Columns of norm 1, a tenth of outliers up to 50 times an entry; its long memory makes it slow."""
-        tracker, errors = OnlineRobustPCA(3, 100, seed=1), []
-        for _ in range(3):
-            for _ in range(600):
-                r, e = tracker.update(column(rng, planted, 0.1, 50.0) / 10)
-            errors.append(largest_sine(planted, tracker.U))
-        assert errors[0] > errors[1] > errors[2]
-        assert errors[2] < 0.05
-        np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
-        assert r.shape == (3,)
-        assert e.shape == (100,)
-
-    def test_projection_is_a_minimum(self, rng, planted):
-        """Optimality: the ridge's normal equations, and a subgradient of the l1 norm."""
-        L, x, lambda1, lambda2 = 2 * planted + 0.1, column(rng, planted, 0.2), 0.3, 0.2
-        r, e = project(L, x, lambda1, lambda2, 1e-12)
-        rest = x - L @ r - e
-        np.testing.assert_allclose(L.T @ rest, lambda1 * r, atol=1e-9)
-        np.testing.assert_allclose(rest[e != 0], lambda2 * np.sign(e[e != 0]), atol=1e-9)
-        assert np.abs(rest).max() <= lambda2 * (1 + 1e-12)
-        assert 10 < np.count_nonzero(e) < 100
+def test_online_robust_pca_finds_a_static_subspace(rng, planted):
+    """Columns of norm 1, a tenth of outliers up to 50 times an entry; its long memory makes it slow."""
+    tracker, errors = OnlineRobustPCA(3, 100, seed=1), []
+    for _ in range(3):
+        for _ in range(600):
+            r, e = tracker.update(column(rng, planted, 0.1, 50.0) / 10)
+        errors.append(largest_sine(planted, tracker.U))
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.05
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
+    assert r.shape == (3,)
+    assert e.shape == (100,)
 
 
-class TestPetrels:
-    @pytest.mark.parametrize(("forgetting", "observed_share"), [(1.0, 1.0), (0.9, 0.5)])
-    def test_every_row_is_weighted_least_squares(self, rng, forgetting, observed_share):
-        """Each row of the basis against its dense normal equations, first basis included."""
-        tracker = Petrels(3, 20, forgetting=forgetting, covariance=10.0, seed=2)
-        first, X = tracker.D.copy(), rng.standard_normal((40, 20))
-        masks = rng.random(X.shape) < observed_share if observed_share < 1 else np.ones(X.shape, bool)
-        coefficients = np.stack([tracker.update(x, mask)[0] for x, mask in zip(X, masks, strict=True)])
-        ages = forgetting ** np.arange(39, -1, -1.0)
-        for i in range(20):
-            weighted = coefficients * (ages * masks[:, i])[:, None]
-            prior = forgetting**40 / 10.0 * np.eye(3)
-            row = np.linalg.solve(weighted.T @ coefficients + prior, weighted.T @ X[:, i] + prior @ first[i])
-            np.testing.assert_allclose(tracker.D[i], row, atol=1e-8)
+def test_the_projection_of_online_robust_pca_is_a_minimum(rng, planted):
+    """Optimality: the ridge's normal equations, and a subgradient of the l1 norm."""
+    L, x, lambda1, lambda2 = 2 * planted + 0.1, column(rng, planted, 0.2), 0.3, 0.2
+    r, e = project(L, x, lambda1, lambda2, 1e-12)
+    rest = x - L @ r - e
+    np.testing.assert_allclose(L.T @ rest, lambda1 * r, atol=1e-9)
+    np.testing.assert_allclose(rest[e != 0], lambda2 * np.sign(e[e != 0]), atol=1e-9)
+    assert np.abs(rest).max() <= lambda2 * (1 + 1e-12)
+    assert 10 < np.count_nonzero(e) < 100
 
 
-class TestIncrementalRobustPCA:
-    def test_outliers_have_less_effect_than_in_incremental_pca(self, rng, planted):
-        """Two hundredths of outliers up to 100 times an entry, a long memory, a rough start."""
-        start = near(rng, planted, 0.02)
-        robust, plain = (IncrementalRobustPCA(3, 100, decay=0.99, cutoff=c, U=start) for c in (2.3849, np.inf))
-        for _ in range(1500):
-            x = column(rng, planted, 0.02, 100.0)
-            weights, ones = robust.update(x), plain.update(x)
-        assert largest_sine(planted, robust.U) < 0.1
-        assert largest_sine(planted, plain.U) > 0.9
-        assert (ones == 1).all()
-        assert weights.min() > 0
-        assert weights.max() <= 1
+@pytest.mark.parametrize(("forgetting", "observed_share"), [(1.0, 1.0), (0.9, 0.5)])
+def test_every_row_of_petrels_is_weighted_least_squares(rng, forgetting, observed_share):
+    """Each row of the basis against its dense normal equations, first basis included."""
+    tracker = Petrels(3, 20, forgetting=forgetting, covariance=10.0, seed=2)
+    first, X = tracker.D.copy(), rng.standard_normal((40, 20))
+    masks = rng.random(X.shape) < observed_share if observed_share < 1 else np.ones(X.shape, bool)
+    coefficients = np.stack([tracker.update(x, mask)[0] for x, mask in zip(X, masks, strict=True)])
+    ages = forgetting ** np.arange(39, -1, -1.0)
+    for i in range(20):
+        weighted = coefficients * (ages * masks[:, i])[:, None]
+        prior = forgetting**40 / 10.0 * np.eye(3)
+        row = np.linalg.solve(weighted.T @ coefficients + prior, weighted.T @ X[:, i] + prior @ first[i])
+        np.testing.assert_allclose(tracker.D[i], row, atol=1e-8)
+
+
+def test_outliers_have_less_effect_on_robust_than_on_plain_incremental_pca(rng, planted):
+    """Two hundredths of outliers up to 100 times an entry, a long memory, a rough start."""
+    start = near(rng, planted, 0.02)
+    robust, plain = (IncrementalRobustPCA(3, 100, decay=0.99, cutoff=c, U=start) for c in (2.3849, np.inf))
+    for _ in range(1500):
+        x = column(rng, planted, 0.02, 100.0)
+        weights, ones = robust.update(x), plain.update(x)
+    assert largest_sine(planted, robust.U) < 0.1
+    assert largest_sine(planted, plain.U) > 0.9
+    assert (ones == 1).all()
+    assert weights.min() > 0
+    assert weights.max() <= 1
 
 
 @pytest.mark.parametrize(
