@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from checkpoint_kit import due_every
-from video_fakes import FakeSource, ThresholdSubtractor, make_frames, separate, write_images, write_video
+from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate, write_images, write_video
 
 import bgsub
 from bgsub.errors import ParameterError, SinkError, SourceError
@@ -18,33 +18,23 @@ from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, saved_frames
 from bgsub.jobs.job import Job
 from bgsub.jobs.job_state import InputState, JobIdentity, prepare
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.video import ImageSequenceSource, Sink, open_source
+from bgsub.video import Frame, ImageSequenceSource, open_source
 
 
-class RecordingSink(Sink):
-    """Records the calls; continues after the frames of a checkpoint."""
-
-    def __init__(self, fail_at=None):
-        self.names, self.calls, self.fail_at = [], [], fail_at
-
-    def write(self, frame, separation):
-        if len(self.names) == self.fail_at:
-            raise RuntimeError("the sink broke")
-        self.names.append(frame.name)
+class RecordingSink(ListSink):
+    """Records checkpoints as well; continues after the frames of one."""
 
     def checkpoint(self):
-        self.calls.append(("checkpoint", len(self.names)))
-        return {"names": list(self.names)}
+        self.ended.append(("checkpoint", len(self.frames)))
+        return {"names": self.names}
 
     def resume(self, state):
-        self.calls.append("resume")
-        self.names = list(state.get("names", ()))
+        self.ended.append("resume")
+        self.frames = [Frame(0, name, None, None) for name in state.get("names", ())]
 
-    def close(self):
-        self.calls.append("close")
-
-    def abort(self):
-        self.calls.append("abort")
+    @property
+    def names(self):
+        return [frame.name for frame in self.frames]
 
 
 class Counting(ThresholdSubtractor):
@@ -90,7 +80,7 @@ def test_checkpoint_comes_after_its_frame_is_in_all_sinks(path, every_fourth):
     summary = Pipeline(FakeSource(10), subtractor, sinks, checkpoints=made).run()
     assert (summary.frames, summary.resumed, saved_frames(path.parent.parent)) == (10, 0, 8)
     for sink in sinks:
-        assert sink.calls == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
+        assert sink.ended == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
     stored = Checkpoint.read(path)
     assert (stored.identity, stored.frames, stored.index, stored.skipped) == ({"a": 1}, 8, 7, 0)
     assert [len(state["names"]) for state in stored.sinks] == [8, 8]
