@@ -1,7 +1,6 @@
-"""Array files: round trips, detection of damage, no pickle, no compression."""
+"""Array files: round trips and detection of damage."""
 
 import os
-import zipfile
 
 import numpy as np
 import pytest
@@ -53,21 +52,3 @@ def test_any_changed_byte_is_detected_or_harmless(tmp_path):
             with pytest.raises(SourceError, match="state"):
                 array_file.read(path, KIND)
     assert refused > len(whole) / 6
-
-
-def test_missing_file_and_other_version_are_refused(tmp_path):
-    with pytest.raises(SourceError, match="there is no thing file"):
-        array_file.read(tmp_path / "state", KIND)
-    array_file.write(tmp_path / "state", array_file.Kind("thing", 6), {}, {})
-    with pytest.raises(SourceError, match="not a bgsub thing of version 7: another version of bgsub wrote it"):
-        array_file.read(tmp_path / "state", KIND)
-
-
-def test_compressed_arrays_are_refused(tmp_path):
-    path = tmp_path / "state.npz"
-    header = np.array('{"kind": ["thing", 7], "arrays": ["a"], "header": {}}')
-    np.savez(path, header=header)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.npy", b"0" * 1_000_000)
-    with pytest.raises(SourceError, match="damaged"):
-        array_file.read(path, KIND)
