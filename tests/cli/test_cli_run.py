@@ -128,35 +128,24 @@ FIRST, COME = 10, 30  # the first frame of the run, and the first with an object
 OUTPUTS = ("--start-frames", 5, "--save", "mask.png,mask.npz", "--event-formats", "csv,jsonl")
 
 
-@pytest.fixture
-def pictures():
-    return make_scene(56, 48, 64, empty=COME)
-
-
-def check_numbers(out, images):
-    """Compare the numbers of the first frame and of the first object in each output; return its times."""
+@pytest.mark.parametrize(
+    ("form", "start", "number"),  # the number in the name of the first mask
+    [("clip.avi", FIRST, FIRST), ("clip.avi", "1.0s", FIRST), ("in{:06d}.jpg", FIRST, FIRST + 1)],
+)
+def test_numbers_and_times_of_a_part(cli, tmp_path, form, start, number):
+    pictures, out = make_scene(56, 48, 64, empty=COME), tmp_path / "out"
+    is_video = form.endswith("avi")
+    place = write_video(tmp_path / form, pictures, 10) if is_video else write_images(tmp_path / "in", pictures, form)
+    cli("run", place, "-o", out, "--start", start, *OUTPUTS).ok()
     (row,) = read_table(out / "events.csv")
     event = json.loads((out / "events.jsonl").read_text())
     index = np.load(out / "mask.npz")["index"]
     mask = next(n for n, image in enumerate(read_masks(out / "mask")) if (image == 255).sum() > 50)
-    assert index[0] == FIRST
-    come = [int(row["start_frame"]), event["start_frame"], event["track"]["frame"][0], index[mask]]
-    assert (come, (names(out / "mask")[0], names(out / "mask")[mask])) == ([COME] * 4, images)
-    return row["start_time"] and float(row["start_time"]), event["start_time"]
-
-
-@pytest.mark.parametrize("start", [FIRST, "1.0s"])
-def test_video(cli, tmp_path, pictures, start):
-    video = write_video(tmp_path / "clip.avi", pictures, fps=10)
-    cli("run", video, "-o", tmp_path / "out", "--start", start, *OUTPUTS).ok()
-    times = check_numbers(tmp_path / "out", (f"bin{FIRST:06d}.png", f"bin{COME:06d}.png"))
-    assert times == (COME / 10, COME / 10)
-
-
-def test_images_numbered_from_1(cli, tmp_path, pictures):
-    folder = write_images(tmp_path / "frames", pictures, "in{:06d}.jpg")
-    cli("run", folder, "-o", tmp_path / "out", "--start", FIRST, *OUTPUTS).ok()
-    check_numbers(tmp_path / "out", (f"bin{FIRST + 1:06d}.png", f"bin{COME + 1:06d}.png"))
+    assert (index[0], names(out / "mask")[0]) == (FIRST, f"bin{number:06d}.png")
+    assert [int(row["start_frame"]), event["start_frame"], event["track"]["frame"][0], index[mask]] == [COME] * 4
+    assert names(out / "mask")[mask] == f"bin{number + COME - FIRST:06d}.png"
+    if is_video:
+        assert float(row["start_time"]) == event["start_time"] == COME / 10
 
 
 @pytest.fixture
