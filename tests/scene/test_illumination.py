@@ -346,22 +346,23 @@ def test_drift_follows_clouds_and_neither_objects_nor_noise(channels):
     assert illumination.drift(frame, background, covered, *given[2:]) is None
 
 
+def drift_of(frame, background, scale=1.0):
+    """Return the drift of a frame in which nothing is foreground."""
+    nothing = np.zeros(background.shape[:2], np.uint8)
+    return Illumination(background.shape, THRESHOLD).drift(frame, background, nothing, 0.06, scale)
+
+
 def test_drift_follows_the_white_balance_of_a_camera():
     background, gains = 0.8 * picture(3), np.array([1.06, 1.0, 0.95])
-    nothing = np.zeros(background.shape[:2], np.uint8)
-    illumination = Illumination(background.shape, THRESHOLD)
-    factors = illumination.drift(noisy(gains * background), background, nothing, 0.06, 1.0)
+    factors = drift_of(noisy(gains * background), background)
     np.testing.assert_allclose(factors.mean(axis=(0, 1)), gains, atol=0.01)
 
 
 def test_a_channel_that_is_nearly_black_does_not_drift():
     background = picture(3)
     background[..., 0] = 0.004  # one level of 255, with noise more
-    h, w, _ = background.shape
-    illumination = Illumination(background.shape, THRESHOLD)
     frame = np.round(255 * noisy(background)).clip(0, 255).astype(np.uint8)
-    rounded = np.round(255 * background).astype(np.uint8)
-    assert illumination.drift(frame, rounded, np.zeros((h, w), np.uint8), 0.06, 1 / 255) is None
+    assert drift_of(frame, np.round(255 * background).astype(np.uint8), 1 / 255) is None
 
 
 def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():
@@ -369,9 +370,7 @@ def test_drift_of_what_is_saturated_goes_no_lower_than_the_frame():
     background[:6] = 1.0  # the sky, much brighter than full scale
     frame = noisy(0.93 * background)
     frame[:3], frame[3:6] = 1.0, 0.97
-    factors = Illumination(background.shape, THRESHOLD).drift(
-        frame, background, np.zeros(background.shape[:2], np.uint8), 0.06, 1.0
-    )
+    factors = drift_of(frame, background)
     lit = factors * background
     np.testing.assert_allclose(lit[:6], frame[:6], atol=1e-6)
     assert np.abs(lit - frame)[10:].mean() < 0.02
@@ -383,8 +382,7 @@ def test_drift_beyond_full_scale_takes_over_no_object():
     frame = noisy(0.93 * background)
     frame[:12] = 1.1
     frame[2:8, 5:15] = 1.8
-    nothing = np.zeros(background.shape[:2], np.uint8)
-    factors = Illumination(background.shape, THRESHOLD).drift(frame, background, nothing, 0.06, 1.0)
+    factors = drift_of(frame, background)
     np.testing.assert_allclose(factors[:12], 1, atol=1e-6)
 
 
