@@ -22,9 +22,13 @@ TEXTURES = {1: reference.Texture(1, 1), 3: reference.Texture(3, 3)}
 OBJECTS = {1: reference.Texture(11, 1), 3: reference.Texture(13, 3)}
 
 
-def registered(channels, h=H, w=W):
+def seen(channels, *movement):
+    return TEXTURES[channels].seen(H, W, *movement)
+
+
+def registered(image, scale=1.0):
     registration = Registration()
-    registration.set_reference(TEXTURES[channels].seen(h, w))
+    registration.set_reference(image, scale)
     return registration
 
 
@@ -79,8 +83,7 @@ def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(d
 @pytest.mark.parametrize(("h", "w", "c"), [(41, 60, 3), (170, 191, 3), (330, 300, 1)])
 def test_coarse_pictures_are_means_over_squares(dtype, h, w, c):
     image, scale = planted(h, w, c, 0, dtype)
-    registration = Registration()
-    registration.set_reference(image, scale)
+    registration = registered(image, scale)
     level, factor = registration._reduced(image), max(1, round(min(h, w) / 100))
     expected = reference.shrunken(image.astype(float), factor, 1)[..., None]
     np.testing.assert_allclose(scale * level, scale * expected, atol=1e-5 if dtype == "float32" else 2 * scale)
@@ -98,16 +101,14 @@ def test_correlation_equals_its_twin(h, w, seed):
 
 def test_a_negative_is_no_movement():
     still = np.random.default_rng(1).integers(60, 120, (48, 64, 3)).astype(np.uint8)
-    registration = Registration()
-    registration.set_reference(255 - still, 1 / 255)
+    registration = registered(255 - still, 1 / 255)
     assert registration.estimate(still, 1 / 255) is None
 
 
 @pytest.mark.parametrize("h", [48, 240])
 def test_a_wall_that_is_lit_from_the_other_side_is_no_movement(h):
     slope = np.broadcast_to(np.linspace(0.8, 0.2, 4 * h // 3), (h, 4 * h // 3))[..., np.newaxis]
-    registration = Registration()
-    registration.set_reference(noisy(slope, seed=1))
+    registration = registered(noisy(slope, seed=1))
     assert registration.estimate(noisy(slope[:, ::-1], seed=2)) is None
 
 
@@ -157,8 +158,7 @@ def test_movement_turns_about_the_centre():
 
 @pytest.mark.parametrize(("true", "channels"), [*zip(FAR, [1, 3, 1, 3, 3], strict=True)])
 def test_planted_movements_are_found(channels, true):
-    moved = noisy(TEXTURES[channels].seen(H, W, *true))
-    assert farthest(registered(channels).estimate(moved), true) < 0.1
+    assert farthest(registered(seen(channels)).estimate(noisy(seen(channels, *true))), true) < 0.1
 
 
 @pytest.mark.large
@@ -167,16 +167,15 @@ def test_planted_movements_are_found(channels, true):
     [(FAR[0], 3, 0.8, 0.06), (FAR[1], 1, 1.2, -0.1), (FAR[2], 3, 1.2, -0.1), (FAR[3], 1, 0.8, 0.06), (FAR[4], 3, 1, 0)],
 )
 def test_movements_are_found_with_light_and_occlusion(channels, true, gain, offset):
-    moved = gain * TEXTURES[channels].seen(H, W, *true) + offset
+    moved = gain * seen(channels, *true) + offset
     moved[16:59, 20:68] = OBJECTS[channels].seen(43, 48)  # 30 % of the picture
-    assert farthest(registered(channels).estimate(noisy(moved)), true) < 0.2
+    assert farthest(registered(seen(channels)).estimate(noisy(moved)), true) < 0.2
 
 
 @pytest.mark.parametrize("degrees", [1.5, -2.5])
 def test_turns_are_found_in_a_scene(degrees):
     frame = next(iter(synthetic.scene("street", length=1, walkers=4, empty_start=0)))[0]
-    registration = Registration()
-    registration.set_reference(frame, 1 / 255)
+    registration = registered(frame, 1 / 255)
     true = Movement(4.0, -3.0, math.radians(degrees))
     moved = cv2.warpAffine(frame, true.matrix(frame.shape), frame.shape[1::-1], borderMode=cv2.BORDER_REPLICATE)
     assert farthest(registration.estimate(moved, 1 / 255), true, *frame.shape[:2]) < 0.2
@@ -185,24 +184,23 @@ def test_turns_are_found_in_a_scene(degrees):
 @pytest.mark.parametrize(("zoom", "channels"), [(0.03, 1), (-0.05, 3), (0.08, 3)])
 def test_zooms_are_found(zoom, channels):
     true = (2.0, -1.5, 0.0, zoom)
-    assert farthest(registered(channels).estimate(noisy(TEXTURES[channels].seen(H, W, *true))), true) < 0.2
+    assert farthest(registered(seen(channels)).estimate(noisy(seen(channels, *true))), true) < 0.2
 
 
 def test_a_shaking_camera_tries_a_zoom_every_fourth_time():
-    registration, true = registered(1), (3.0, -2.0, 0.0, 0.06)
+    registration, true = registered(seen(1)), (3.0, -2.0, 0.0, 0.06)
     for i in range(6):
-        shaken = TEXTURES[1].seen(H, W, 3.0, i - 2.0)
+        shaken = seen(1, 3.0, i - 2.0)
         shaken[10:62, 10:80] = OBJECTS[1].seen(52, 70)  # half of the picture: no movement fits well
         assert registration.estimate(noisy(shaken)).zoom == 0
-    zoomed = noisy(TEXTURES[1].seen(H, W, *true))
+    zoomed = noisy(seen(1, *true))
     found = [farthest(registration.estimate(zoomed), true) < 0.2 for _ in range(4)]
     assert found == [False, False, True, True]
 
 
 def test_the_frames_after_a_movement_are_searched_even_if_one_step_is_short():
-    far, rest = TEXTURES[1].seen(H, W, 11.0, 6.0, 0.0), TEXTURES[1].seen(H, W)
-    registration = Registration()
-    registration.set_reference(rest)
+    far, rest = seen(1, 11.0, 6.0, 0.0), seen(1)
+    registration = registered(rest)
     assert registration.estimate(far) is not None
     registration.set_reference(0.5 + F(0.06) * rest)  # of low contrast
     assert farthest(registration.estimate(0.5 + F(0.06) * far), (11.0, 6.0, 0.0)) < 0.2
@@ -210,14 +208,14 @@ def test_the_frames_after_a_movement_are_searched_even_if_one_step_is_short():
 
 @pytest.mark.parametrize(("channels", "sigma"), [(1, 0.0), (3, 0.01), (1, 0.03)])
 def test_still_camera_gives_no_movement(channels, sigma):
-    assert registered(channels).estimate(noisy(TEXTURES[channels].seen(H, W), sigma)) is None
+    assert registered(seen(channels)).estimate(noisy(seen(channels), sigma)) is None
 
 
 @pytest.mark.large
 @pytest.mark.parametrize("channels", [1, 3])
 def test_light_and_objects_are_no_movement(channels):
-    still = TEXTURES[channels].seen(H, W)
-    registration = registered(channels)
+    still = seen(channels)
+    registration = registered(still)
     for gain, offset in [(0.6, 0.0), (1.2, 0.1), (0.7, 0.2)]:
         assert registration.estimate(noisy(gain * still + offset)) is None
     for top, left in [(0, 0), (16, 20), (29, 48)]:
@@ -243,8 +241,8 @@ def test_other_or_flat_scenes_give_no_movement():
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (4, 4, 3), (9, 11, 1)])
 def test_tiny_frames(shape):
     *shape, channels = shape
-    registration = registered(channels, *shape)
     still = TEXTURES[channels].seen(*shape)
+    registration = registered(still)
     assert registration.estimate(still) is None
     registration.estimate(TEXTURES[channels].seen(*shape, 0.5, 0.5))
 
@@ -269,8 +267,8 @@ def as_frame(image, dtype):
     ],
 )
 def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
-    still = TEXTURES[channels].seen(H, W)
-    moved = TEXTURES[channels].seen(H, W, *movement)
+    still = seen(channels)
+    moved = seen(channels, *movement)
     background, frame = as_frame(still, dtype), as_frame(moved, dtype)
     stabiliser = Stabiliser()
     kept = frame.copy(), background.copy()
@@ -290,8 +288,8 @@ def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
 
 def test_rotated_mask_is_mapped_back_and_a_still_one_unchanged():
     stabiliser = Stabiliser()
-    still = TEXTURES[1].seen(H, W)
-    _, movement = stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), still)
+    still = seen(1)
+    _, movement = stabiliser.align(seen(1, 0, 0, 0.05), still)
     known = np.zeros((H, W), bool)
     known[20:50, 30:70] = True
     forth = to_background(movement, known)
@@ -307,7 +305,7 @@ def test_rotated_mask_is_mapped_back_and_a_still_one_unchanged():
 @pytest.mark.parametrize("c", [1, 3])
 def test_a_reference_in_parts_equals_one_at_once(c):
     image, scale = planted(H, W, c, 0)
-    whole, parts = registered(c), registered(c)
+    whole, parts = registered(seen(c)), registered(seen(c))
     whole.set_reference(image, scale)
     count = 0
     while not parts.set_reference(image, scale, count):
@@ -322,8 +320,7 @@ def test_texture_that_the_coarse_scale_does_not_show():
     stripes = np.broadcast_to(np.arange(400) % 3 == 1, (280, 400))  # constant in the means over squares of 3 pixels
     wide = np.random.default_rng(0).random((280, 4480))  # one row of cells, none on the coarse scale
     for still in (image[..., np.newaxis].astype(F, order="C") for image in (stripes, wide)):
-        registration = Registration()
-        registration.set_reference(still)
+        registration = registered(still)
         assert registration.estimate(still) is None
         assert registration.estimate(np.full_like(still, 0.5)) is None
         registration.estimate(np.roll(still, 1, axis=1))
@@ -331,25 +328,24 @@ def test_texture_that_the_coarse_scale_does_not_show():
 
 
 def test_new_reference_is_used_at_once():
-    registration = registered(1)
+    registration = registered(seen(1))
     registration.set_reference(np.full((H, W, 1), 0.5, F))
-    assert registration.estimate(TEXTURES[1].seen(H, W, *FAR[1])) is None
+    assert registration.estimate(seen(1, *FAR[1])) is None
     registration.set_reference(OBJECTS[1].seen(H, W))
     assert farthest(registration.estimate(OBJECTS[1].seen(H, W, *FAR[1])), FAR[1]) < 0.1
 
 
 def test_points_move_to_the_texture_of_a_new_reference():
     is_left = np.arange(W)[None, :, None] < W // 2
-    registration = Registration()
-    registration.set_reference(np.where(is_left, TEXTURES[1].seen(H, W), F(0.5)))
-    registration.set_reference(np.where(is_left, F(0.5), TEXTURES[1].seen(H, W)))
-    moved = np.where(is_left, F(0.5), TEXTURES[1].seen(H, W, *FAR[1]))
+    registration = registered(np.where(is_left, seen(1), F(0.5)))
+    registration.set_reference(np.where(is_left, F(0.5), seen(1)))
+    moved = np.where(is_left, F(0.5), seen(1, *FAR[1]))
     assert farthest(registration.estimate(moved), FAR[1]) < 0.2
 
 
 def test_saved_points_on_the_border_are_refused():
     shape = (H, W, 1)
-    state = registered(1).state()
+    state = registered(seen(1)).state()
     Registration().set_state(state, shape)
     for y, x in [(0, 5), (H - 1, 5), (5, 0), (5, W - 1), (H, 5)]:
         points, strength = state["fine"]["points"].copy(), state["fine"]["strength"]
