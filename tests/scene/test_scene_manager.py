@@ -38,6 +38,11 @@ class Camera:
         return np.clip(image + self.rng.normal(0, noise, image.shape), 0, 255).astype(np.uint8)
 
 
+@pytest.fixture
+def camera():
+    return Camera(picture())
+
+
 def started(camera, **parameters):
     subtractor = BackgroundSubtractor(**{**QUICK, **parameters})
     for _ in range(20):
@@ -56,6 +61,12 @@ def share(mask, where=np.s_[:]):
     return np.mean(mask[where] == 255)
 
 
+def assert_found(mask, where, inside, outside):
+    assert share(mask, where) > inside
+    mask[where] = 0
+    assert share(mask) < outside
+
+
 LIGHTS = {
     "gain": lambda b: 1.35 * b,
     "dim": lambda b: 0.5 * b,
@@ -67,8 +78,7 @@ LIGHTS = {
 
 
 @pytest.mark.parametrize("name", LIGHTS)
-def test_light_is_explained_and_objects_stay(name):
-    camera = Camera(picture())
+def test_light_is_explained_and_objects_stay(camera, name):
     subtractor = started(camera)
     image, where = with_object(camera.background)
     for _ in range(3):
@@ -77,15 +87,12 @@ def test_light_is_explained_and_objects_stay(name):
     assert result.event == (None if name in ("gain", "dim") else "light-change")
     masks = [result.mask] + [subtractor.apply(camera.frame(LIGHTS[name](image))) for _ in range(5)]
     for mask in masks:
-        assert share(mask, where) > (0.7 if name == "half the room" else 0.8)  # half contrast there
-        mask[where] = 0
-        assert share(mask) < 0.03
+        assert_found(mask, where, 0.7 if name == "half the room" else 0.8, 0.03)  # half contrast there
     subtractor.apply(camera.frame(image))
     assert share(subtractor.apply(camera.frame(image))) < 0.15
 
 
-def test_a_room_is_still_seen_when_its_lamps_go_out():
-    camera = Camera(picture())
+def test_a_room_is_still_seen_when_its_lamps_go_out(camera):
     subtractor = started(camera)
     image, where = with_object(camera.background)
     for _ in range(10):
@@ -94,18 +101,14 @@ def test_a_room_is_still_seen_when_its_lamps_go_out():
         result = subtractor.process(frame)
         assert result.event is None  # one gain
         np.testing.assert_array_equal(again.apply(frame), result.mask)
-        assert share(result.mask, where) > 0.7
-        result.mask[where] = 0
-        assert share(result.mask) < 0.03
+        assert_found(result.mask, where, 0.7, 0.03)
     for _ in range(3):
         mask = subtractor.apply(camera.frame())
     assert share(mask) < 0.02
     subtractor.apply(camera.frame(0.2 * image, noise=0.5))  # for one frame
     result = subtractor.process(camera.frame(image))
     assert result.event is None
-    assert share(result.mask, where) > 0.8
-    result.mask[where] = 0
-    assert share(result.mask) < 0.02
+    assert_found(result.mask, where, 0.8, 0.02)
 
 
 def test_lamps_that_go_on_are_light():
@@ -118,13 +121,10 @@ def test_lamps_that_go_on_are_light():
     for _ in range(10):
         result = subtractor.process(camera.frame(image))
         assert result.event != "scene-change"
-        assert share(result.mask, where) > 0.8
-        result.mask[where] = 0
-        assert share(result.mask) < 0.03
+        assert_found(result.mask, where, 0.8, 0.03)
 
 
-def test_light_in_the_start_phase_is_explained_unless_switched_off():
-    camera = Camera(picture())
+def test_light_in_the_start_phase_is_explained_unless_switched_off(camera):
     subtractor = BackgroundSubtractor(**QUICK)
     for _ in range(5):
         subtractor.apply(camera.frame())
@@ -160,8 +160,7 @@ def test_shaking_camera_is_stabilised(dtype):
 
 
 @pytest.mark.parametrize(("shadows", "label"), [("on", 127), ("off", 0), ("merged", 255)])
-def test_cast_shadows_have_their_label_and_dark_objects_none(shadows, label):
-    camera = Camera(picture())
+def test_cast_shadows_have_their_label_and_dark_objects_none(camera, shadows, label):
     subtractor = started(camera, shadows=shadows)
     image = camera.background.copy()
     image[20:60, 20:50] *= 0.6
@@ -171,8 +170,7 @@ def test_cast_shadows_have_their_label_and_dark_objects_none(shadows, label):
     assert share(mask, np.s_[44:76, 84:106]) > 0.9
 
 
-def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
-    camera = Camera(picture())
+def test_standing_object_is_absorbed_in_time_and_its_ghost_released(camera):
     subtractor = started(camera, absorb_after=4.0, threshold=0.11)  # at .08 the ghost goes one check later
     never = started(Camera(picture()), absorb_after=float("inf"))
     image, where = with_object(camera.background)
@@ -190,8 +188,7 @@ def test_standing_object_is_absorbed_in_time_and_its_ghost_released():
     ("shift", "scale"),
     [((0.4, -0.3, 0, 0), 1), ((3, 2, 0, 0), 0.7), ((-6, 2, 0.03, 0), 1), ((0, 0, 0, 0.04), 1), ((2, -1, 0, 0.05), 0.7)],
 )
-def test_a_camera_that_was_moved_for_good_has_its_background_in_the_new_place(shift, scale):
-    camera = Camera(picture())
+def test_a_camera_that_was_moved_for_good_has_its_background_in_the_new_place(camera, shift, scale):
     subtractor = started(camera, scale=scale)
     matrix = Movement(*shift).matrix((H, W))
     moved = cv2.warpAffine(camera.background, matrix, (W, H), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT)
@@ -227,8 +224,7 @@ def test_a_background_that_leaves_hide_during_the_start_is_found_later():
     assert share(subtractor.apply(camera.frame()), half) < 0.02
 
 
-def test_an_object_that_resembles_the_background_in_parts_is_not_worn_away():
-    camera = Camera(picture())
+def test_an_object_that_resembles_the_background_in_parts_is_not_worn_away(camera):
     subtractor, where = started(camera), np.s_[30:62, 40:76]
     unlike = np.kron(np.random.default_rng(3).random((8, 9)) > 0.5, np.ones((4, 4), bool))
     parked = camera.background.copy()
@@ -239,8 +235,7 @@ def test_an_object_that_resembles_the_background_in_parts_is_not_worn_away():
     assert share(subtractor.apply(camera.frame())) == 0
 
 
-def test_a_frozen_stream_forgets_where_objects_stood():
-    camera = Camera(picture())
+def test_a_frozen_stream_forgets_where_objects_stood(camera):
     subtractor = started(camera)
     parked, where = with_object(camera.background)
     for _ in range(10):
@@ -273,8 +268,7 @@ def test_a_camera_that_switches_to_infrared_and_back_is_explained_at_once():
 
 
 @pytest.mark.parametrize(("light", "depth", "width", "frames"), [(True, 0.6, 0.25, 40), (False, 0.4, 0.5, 10)])
-def test_the_shadow_of_a_cloud_does_not_stay(light, depth, width, frames):
-    camera = Camera(picture())
+def test_the_shadow_of_a_cloud_does_not_stay(camera, light, depth, width, frames):
     subtractor = started(camera, light=light, absorb_after=float("inf"))
     shaded = (np.arange(W) >= (1 - width) * W)[:, np.newaxis]
     for i in range(frames + 20):
@@ -283,8 +277,7 @@ def test_the_shadow_of_a_cloud_does_not_stay(light, depth, width, frames):
 
 
 @pytest.mark.parametrize("light", [True, False])
-def test_clouds_that_drift_over_the_scene_are_no_foreground(light):
-    camera = Camera(picture())
+def test_clouds_that_drift_over_the_scene_are_no_foreground(camera, light):
     subtractor, shares = started(camera, light=light), []
     for i in range(60):
         sky = 0.75 + 0.25 * np.cos(2 * np.pi * (np.arange(W) + i) / W)[:, np.newaxis]  # moves by 1.5 % of its gain
@@ -316,8 +309,7 @@ def test_ghosts_are_released_within_two_seconds():
 
 
 @pytest.mark.parametrize("level", [12, 250, np.linspace(8, 16, W)[:, np.newaxis]])
-def test_covered_lens_is_an_event_and_changes_nothing(level):
-    camera = Camera(picture())
+def test_covered_lens_is_an_event_and_changes_nothing(camera, level):
     subtractor = started(camera)
     image, where = with_object(camera.background)
     cover = np.full_like(camera.background, 1) * level
@@ -327,9 +319,7 @@ def test_covered_lens_is_an_event_and_changes_nothing(level):
         assert not result.mask.any()
     result = subtractor.process(camera.frame(image))
     assert result.event is None
-    assert share(result.mask, where) > 0.8
-    result.mask[where] = 0
-    assert share(result.mask) < 0.02
+    assert_found(result.mask, where, 0.8, 0.02)
 
 
 def test_cut_starts_a_model_and_return_restores_it():
@@ -435,9 +425,8 @@ def test_known_foreground_at_cuts_lies_as_the_background(monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.02])
-def test_a_learning_rate_absorbs_objects_sooner(rate):
+def test_a_learning_rate_absorbs_objects_sooner(camera, rate):
     """As OpenCV's history = 1 / rate."""
-    camera = Camera(picture())
     subtractor = started(camera)
     image, where = with_object(camera.background)
     due = round(0.12 / rate * QUICK["fps"])
