@@ -55,13 +55,9 @@ def with_rim(box, width=2):
     return mask_of((rows, columns)) == 255
 
 
-def standing(channels=1, absorb_after=math.inf, ghosts=False):
-    return objects_of((H, W, channels), absorb_after, ghosts)
-
-
-def objects_of(shape, absorb_after, ghosts):
+def standing(channels=1, absorb_after=math.inf, ghosts=False, size=(H, W)):
     parameters = SubtractorParameters(fps=FPS, absorb_after=absorb_after, ghosts=ghosts, threads=1)
-    return StandingObjects(FrameFormat(shape, "float32", 1.0), parameters)
+    return StandingObjects(FrameFormat((*size, channels), "float32", 1.0), parameters)
 
 
 def with_object(box, level=0.9):
@@ -103,7 +99,7 @@ def test_what_the_first_frames_hid_is_released_where_it_differs():
 
 
 def test_foreground_is_hidden_until_released():
-    objects, mask, (frame, background) = objects_of((H, W, 1), 4 / FPS, False), mask_of(BOX), with_object(BOX)
+    objects, mask, (frame, background) = standing(absorb_after=4 / FPS), mask_of(BOX), with_object(BOX)
     assert objects.hidden_pixels() is None
     feed(objects, frame, background, mask, 1)
     np.testing.assert_array_equal(objects.hidden_pixels() > 0, mask == 255)
@@ -270,7 +266,7 @@ def test_a_ghost_is_released_while_a_moving_object_touches_it():
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9), (4, 1)])
 def test_tiny_frames(shape):
-    objects = objects_of((*shape, 3), 1.0, True)
+    objects = standing(3, 1.0, True, shape)
     x, mask = np.full(3 * shape[0] * shape[1], 0.5, F), np.full(shape, 255, np.uint8)
     objects.light_changed(np.zeros(shape, np.uint8), mask)
     found = [see(objects, x, np.zeros_like(x), mask) for _ in range(FPS)]
