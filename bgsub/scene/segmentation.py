@@ -80,7 +80,7 @@ class NoiseScale:
         self._count(1)
 
     def begin(self, residual: np.ndarray) -> None:
-        """Start from the calmest pixels of the first residual, (h, w) float32, as a noisy camera is not all foreground."""
+        """Start from the calmest pixels of the first residual, (h, w) float32: noise is not all foreground."""
         if self._learned > 1 / _RATE:  # pictures without noise: what changes now is an object
             self.is_empty = False
         elif residual.max() > _ROUNDING:
