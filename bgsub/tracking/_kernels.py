@@ -55,15 +55,11 @@ def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
 
 
 @part
-def weight_and_value(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 at r = 0; return as `influence_and_value`."""
-    total = 0.0
-    for begin in range(0, r.size, BLOCK):
-        end = min(begin + BLOCK, r.size)
-        total += influence_and_value(r[begin:end], omega[begin:end], kind, mu, p)
+def weights_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 at r = 0; both (n,)."""
+    influence_and_value(r, omega, kind, mu, p)
     for i in range(r.size):
         omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
-    return total
 
 
 @kernel
@@ -261,10 +257,9 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
     """Find ``y = argmin_y h(A(x - U y))`` on a pixel subset from `start`, (k,) float64.  O(steps n k^2).
 
     `rows` (k, n): the basis there; `x`, `a`, `before` (n,), `a` may be empty. Outputs: `y`, `low_rank` (n,), influence
-    `e` (n,). Return the mean of h, the squared change of y, its square, and the mean squared change of the low-rank
-    part from `before`.
+    `e` (n,). Return the mean squared change of the low-rank part from `before`.
     """
-    cost, goes_on, ridge, omega = 0.0, steps, 0.0, e
+    goes_on, ridge, omega = steps, 0.0, e
     for i in range(y.size):
         y[i] = start[i]
         ridge += UNSEEN * dot(rows[i], rows[i])
@@ -273,7 +268,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
             y32[i] = y[i]
         combine(rows, 0, y32, low_rank)
         difference(x, low_rank, a, r)
-        cost = weight_and_value(r, omega, kind, mu, p)
+        weights_of(r, omega, kind, mu, p)
         if goes_on == 0:
             break
         normal_equations(rows, r, omega, a, gram, right)
@@ -284,12 +279,8 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
             change += right[i] * right[i]
             size += y[i] * y[i]
         goes_on = 0 if change <= tolerance * tolerance * size else goes_on - 1
-    change, size = 0.0, 0.0
-    for i in range(y.size):
-        change += (y[i] - start[i]) ** 2
-        size += y[i] * y[i]
     moved = _ZERO
     for i in range(r.size):
         e[i] = omega[i] * r[i]
         moved += (low_rank[i] - before[i]) ** 2
-    return cost / max(r.size, 1), change, size, moved / max(r.size, 1)
+    return moved / max(r.size, 1)

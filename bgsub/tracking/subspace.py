@@ -30,12 +30,8 @@ _INEXACT = 1e3  # largest singular value of the products for `restore`, and inve
 _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _FIT = 15, 1e-4  # iterations, tolerance
-_CONTINUATION = 6
-_JUMP = 0.1  # change of y, relative to y, from which a second fit is tried
 _UNKNOWN = 1e3  # larger than any low-rank part of an image
 _APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
-_FREE = 200.0  # inverse variance per entry of a low-rank part of any kind, in units of the squared scale
-_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
 @dataclass(eq=False, slots=True)
@@ -53,10 +49,8 @@ class Fit:
 class PixelSubset:
     """The basis on a random subset, `index` (s,) int64, on which the coefficients are fitted (paper, algorithm 6)."""
 
-    def __init__(self, index: np.ndarray, m: int, k: int, surrogate: Surrogate) -> None:
-        self.index, self._k, self._surrogate = index, k, surrogate
-        self._noise, self._free = surrogate.scale**2, surrogate.scale**2 * m / _FREE
-        self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
+    def __init__(self, index: np.ndarray, k: int) -> None:
+        self.index, self._k = index, k
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
         self.work = np.empty(k + 1, np.float32), np.empty(_kernels.BLOCK, np.float32)  # of a step
         self._work = np.empty(index.size, np.float32), np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
@@ -86,30 +80,13 @@ class PixelSubset:
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
         self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
-    def fit(
-        self, values: np.ndarray, a: np.ndarray, y: np.ndarray, moment: np.ndarray, cost: Cost, widest: float
-    ) -> Fit:
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""
-        # `moment`, (k, k), of the coefficients so far
-        fit, mean, jump = self._fitted(values, a, y, cost)
-        if jump > _JUMP**2 or mean > self._bad:
-            # y may be in a local minimum: try again with mu falling from `widest`, keep the likelier fit; where objects
-            # hide the background, they are fitted best by coefficients as never before
-            other = fit
-            for mu in np.geomspace(first_mu(self._surrogate, widest), cost.mu, _CONTINUATION):
-                other, other_mean, _ = self._fitted(values, a, other.y, cost._replace(mu=np.float32(mu)))
-            spread = moment + (self._free + _kernels.RIDGE * np.trace(moment)) * np.eye(self._k)
-            rarity = [one.y @ np.linalg.solve(spread, one.y) for one in (fit, other)]
-            fit = other if other_mean < mean + self._noise * (rarity[0] - rarity[1]) / (4 * values.size) else fit
-        self._low_rank = fit.low_rank
-        return fit
-
-    def _fitted(self, values: np.ndarray, a: np.ndarray, start: np.ndarray, cost: Cost) -> tuple[Fit, float, float]:
-        """Return a fit by reweighted least squares, its mean cost and the squared relative change of y."""
+        known = self.stack[: self._k], values, a, *cost, *_FIT, y, self._low_rank
         y, (low_rank, e) = np.empty(self._k), np.empty((2, self.index.size), np.float32)
-        known = self.stack[: self._k], values, a, *cost, *_FIT, start, self._low_rank
-        mean, change, size, moved = _kernels.subset_coefficients(*known, y, low_rank, e, *self._work)
-        return Fit(values, a, y, low_rank, math.sqrt(moved), e), mean, change / max(size, 1e-300)
+        moved = _kernels.subset_coefficients(*known, y, low_rank, e, *self._work)
+        self._low_rank = low_rank
+        return Fit(values, a, y, low_rank, math.sqrt(moved), e)
 
 
 class Sweep(NamedTuple):
@@ -157,14 +134,14 @@ class Subspace:
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
-        self._subset = PixelSubset(index, basis.m, k, surrogate)
+        self._subset = PixelSubset(index, k)
         self._subset.gather(basis.stack, basis.deferred)
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
     def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
         """Fit the coefficients to a vector on the subset; arguments as in `begin`."""
-        fit = self._subset.fit(values, a, self.y, self._C, self._cost(), self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, self._cost())
         self.y = fit.y
         return fit
 
@@ -190,7 +167,7 @@ class Subspace:
         # a pending gradient is dropped; the arrays must not change before `update`
         self._R = self._R[:0]
         cost = self._cost()
-        fit = self._subset.fit(values, a, self.y, self._C, cost, self.cold_scale)
+        fit = self._subset.fit(values, a, self.y, cost)
         self.y = fit.y
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes, self.basis)

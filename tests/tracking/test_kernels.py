@@ -79,11 +79,11 @@ def test_step_rows_is_a_matrix_product(m, k, seed):
 
 
 def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
-    """Return y, low-rank part, influence and numbers of the kernel."""
+    """Return y, low-rank part, influence and change of the kernel."""
     k, outputs = len(start), (np.empty(len(start)), *np.empty((2, len(x)), F))
     work = np.empty(len(x), F), np.empty(k, F), np.empty((k, k)), np.empty(k)
     known = U.T.astype(F).copy(), x, a, *arguments(surrogate), iterations, tolerance, start, before
-    return *outputs, *_kernels.subset_coefficients(*known, *outputs, *work)
+    return *outputs, _kernels.subset_coefficients(*known, *outputs, *work)
 
 
 @each_case
@@ -92,18 +92,15 @@ def test_subset_coefficients_match_their_twin(surrogate, complete, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
     start, before = truth + 0.01, x.astype(F)
     vector = x.astype(F), EVERYTHING if complete else a.astype(F)
-    fitted = fit_coefficients(U, *vector, surrogate, 4, 0.0, start, before)
-    y, low_rank, e, cost, change, size, moved = fitted
+    y, low_rank, e, moved = fit_coefficients(U, *vector, surrogate, 4, 0.0, start, before)
     observed = np.ones(m) if complete else a
     expected = start
     for _ in range(4):
         expected = reference.weighted_fit(U, x, observed, np.ones(m), surrogate, 1.0, expected)
     np.testing.assert_allclose(y, expected, atol=2e-3 * np.abs(expected).max())
-    shown, influence, h = reference.separate(U, y, x, observed, surrogate)
+    shown, influence, _ = reference.separate(U, y, x, observed, surrogate)
     np.testing.assert_allclose(low_rank, shown, atol=2e-5)
     np.testing.assert_allclose(observed * e, influence, atol=2e-5)
-    assert cost == pytest.approx(h / m, rel=2e-2, abs=1e-6)
-    assert (change, size) == pytest.approx((np.sum((y - start) ** 2), y @ y))
     assert moved == pytest.approx(np.mean((shown - x) ** 2), rel=1e-3)
 
 
