@@ -75,12 +75,12 @@ def test_orthonormal_after_thousands_of_float32_updates():
 
 @pytest.mark.large
 @fixed_with(mu=0.2)
-@pytest.mark.parametrize("k", [1, 5])
-def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, k):
+@pytest.mark.parametrize(("k", "size"), [(1, 1), (5, 1), (5, 10)])
+def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, k, size):
     tracker = SubspaceTracker(k, **fixed)
     tracker.partial_fit(np.zeros(250))
     for x, U in stream(250, k, 600, seed=k):  # noqa: B007
-        tracker.partial_fit(x)
+        tracker.partial_fit(size * x)
     assert angle(tracker.components_, U) < 0.05
 
 
@@ -218,17 +218,21 @@ def test_only_the_newest_pass_can_be_learned_and_only_once():
         subspace.update(late, 0.1)
 
 
-def test_most_of_what_is_seen_decides_between_two_backgrounds():
+def test_coefficients_of_a_video_jump_only_to_what_explains_most_of_a_frame():
     rng, n = np.random.default_rng(0), 1000
     surrogate = Surrogate("atan", 0.03)
-    subset = PixelSubset(np.arange(n), 3)
+    subset = PixelSubset(np.arange(n), 3, surrogate)
     U = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, 2))]))[0]
     U *= np.sign(U[0, 0])
     subset.stack[:3] = U.T
-    usual, strange = np.array([15.0, 0.1, -0.1]), np.array([13.0, 3.0, 2.0])
+    before, after = np.array([15.0, 0.1, -0.1]), np.array([13.0, 3.0, 2.0])
     seen = (rng.random(n) < 0.4).astype(np.float32)
     cost = Cost(surrogate.code, np.float32(0.03), np.float32(surrogate.p))
-    for share, expected in ((0.3, usual), (0.7, strange), (0.95, strange)):
-        x = np.where(rng.random(n) < share, U @ strange, U @ usual) + 0.005 * rng.standard_normal(n)
-        y = subset.fit(x.astype(np.float32), seen, 1.15 * usual, cost).y
-        np.testing.assert_allclose(y, expected, atol=0.2)
+    for share, expected in ((0.3, before), (0.6, before), (0.8, after), (0.95, after)):
+        x = np.where(rng.random(n) < share, U @ after, U @ before) + 0.005 * rng.standard_normal(n)
+        for a in (seen, np.empty(0, np.float32)):
+            y = subset.fit(x.astype(np.float32), a, before, cost, may_jump=False).y
+            np.testing.assert_allclose(y, expected, atol=0.2)
+    np.testing.assert_allclose(
+        subset.fit(U.astype(np.float32) @ after.astype(np.float32), a, before, cost).y, after, atol=0.2
+    )
