@@ -301,7 +301,8 @@ class SceneModel:
         compared = background.separate(self.engine, self.objects.hidden_pixels(), known)
         if not self.segmenter.noise.is_empty:
             return compared
-        self.segmenter.noise.begin(self.engine.residual())
+        pictures = self.engine.images.pixels.reshape(self._cube), self.engine.picture
+        self.segmenter.noise.begin(self.engine.residual(), lambda: sensor_noise(*pictures) * self._scale)
         return compared._replace(candidates=self.engine.compare())
 
     def _low_rank(self) -> np.ndarray:

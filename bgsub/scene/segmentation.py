@@ -13,6 +13,7 @@ the side of the shadows is our own.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ _CLIP = 0.2  # share of full scale: limits the effect of one object
 _FLOOR = np.float32(1e-6)
 _ROUNDING = 1e-5  # residual of a frame that equals its background
 _CALMEST = 0.1  # share of the pixels for the initial scale: most of the frame may move
+_NOISY = 2.4  # least initial scale of a value, in units of its noise: the mean change
 _FIRST = 0.1  # upper limit of the initial scale
 
 _SAMPLES = 16  # per pixel
@@ -79,13 +81,15 @@ class NoiseScale:
         self.is_empty = True
         self._count(1)
 
-    def begin(self, residual: np.ndarray) -> None:
-        """Start from the calmest pixels of the first residual, (h, w) float32: noise is not all foreground."""
+    def begin(self, residual: np.ndarray, noise: Callable[[], float]) -> None:
+        """Start from the calmest pixels of the first residual, (h, w) float32, or from the `noise` of a value."""
+        # most of the frame may be objects, and a noisy camera must not be all foreground
         if self._learned > 1 / _RATE:  # pictures without noise: what changes now is an object
             self.is_empty = False
         elif residual.max() > _ROUNDING:
             self.is_empty = False
-            self.sigma[:] = np.clip(np.quantile(residual, _CALMEST), _FLOOR, _FIRST * self._joint * self.exposure)
+            least = max(float(np.quantile(residual, _CALMEST)), _NOISY * self._joint * noise())
+            self.sigma[:] = np.clip(least, _FLOOR, _FIRST * self._joint * self.exposure)
 
     def _count(self, learned: int) -> None:
         """Set the number of learned frames, and whether samples and shadows are learned from the next one."""

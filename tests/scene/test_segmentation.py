@@ -147,7 +147,7 @@ class Learner:
         self.engine.begin(x)
         self.engine.compare()
         if self.noise.is_empty:
-            self.noise.begin(self.engine.residual())
+            self.noise.begin(self.engine.residual(), float)
         strong = self.engine.strong, self.engine.filled
         skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture, 0.04)
         learn = LearnParams(*self.noise.rates(1))
@@ -182,7 +182,7 @@ def test_the_first_change_of_pictures_without_noise_is_an_object():
         learner = Learner()
         for _ in range(still):
             learner.see(np.zeros((H, W), F))
-        learner.noise.begin(np.full((H, W), 0.04, F))
+        learner.noise.begin(np.full((H, W), 0.04, F), float)
         assert learner.noise.sigma.max() == pytest.approx(limit, rel=0.1, abs=1e-5)
         assert not learner.noise.is_empty
 
@@ -197,7 +197,7 @@ def test_rate_is_in_proportion_to_the_period():
     segmenter = Segmenter((H, W))
     segmenter.set_scene(SceneLook(exposure=0.3))
     clip = float(segmenter.noise.rates(1)[1])
-    segmenter.noise.begin(np.full((H, W), 0.5, F))
+    segmenter.noise.begin(np.full((H, W), 0.5, F), float)
     assert float(segmenter.noise.sigma[0, 0]) == pytest.approx(clip / 2)  # both follow the exposure
     segmenter.set_scene(SceneLook())
     assert clip == pytest.approx(0.3 * float(segmenter.noise.rates(1)[1]))
@@ -276,3 +276,11 @@ def test_stream(options, shake):
         right.append(probability[foreground & (truth == FOREGROUND)])
         wrong.append(probability[foreground & (truth == 0)])
     assert np.concatenate(right).mean() > np.concatenate(wrong).mean() + 0.05
+
+
+@pytest.mark.parametrize("shape", [(48, 64), (48, 64, 1)])
+def test_a_noisy_grey_camera_is_not_all_foreground(shape):
+    rng, subtractor = np.random.default_rng(0), BackgroundSubtractor()
+    for _ in range(8):
+        mask = subtractor.apply(rng.normal(100, 12, shape).clip(0, 255).astype(np.uint8))
+        assert np.count_nonzero(mask == FOREGROUND) < 0.1 * mask.size
