@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import bgsub
+from bgsub.robust_pca.fitted import FittedSubspace
 from bgsub.synthetic import scene
 
 ROOT = Path(__file__).parents[1]
@@ -80,7 +81,7 @@ SLOW = {"bgsub.SubspaceTracker", "bgsub.live.LiveSession", "bgsub.synthetic.scen
 
 EXAMPLES = {
     test.name: test
-    for name, thing in CALLABLES.items()
+    for name, thing in [*CALLABLES.items(), ("bgsub.RobustPCA", FittedSubspace)]
     for test in doctest.DocTestFinder(exclude_empty=True).find(thing, name, globs={})
     if test.examples
 }

@@ -154,6 +154,7 @@ class VideoSink(Sink):
         self._close_muxer()
 
     def checkpoint(self) -> dict[str, Any]:
+        """Sync the frames to disk; see `Sink.checkpoint`."""
         if self._count and self._journal is None:
             raise SinkError(f"'{self.path}' can be resumed only with a checkpoint before the first frame")
         journal = self._journal or self._new_journal()
@@ -327,6 +328,7 @@ class StreamSink(Sink):
             self._outlet.close()
 
     def checkpoint(self) -> dict[str, Any]:
+        """Raise `SinkError`: a pipe cannot be resumed."""
         raise SinkError("standard output cannot be continued")
 
     def _send(self, packets: Iterable[Any]) -> None:

@@ -305,11 +305,13 @@ class CameraSource(FrameSource):
         return self._pictures.dropped
 
     def cancel(self) -> None:
+        """End the iteration, from any thread, also during a wait for the camera."""
         self._closed = True
         self._stopping.set()
         self._pictures.cancel()
 
     def close(self) -> None:
+        """Release the camera; may be called from any thread."""
         self.cancel()
         # Only the grabber thread may use the camera while it runs; it releases the camera.
         if self._grabber is None:

@@ -94,6 +94,7 @@ class PipeSource(DecodedSource):
         self._decoded = chain([first], self._decoded)
 
     def cancel(self) -> None:
+        """End the iteration, from any thread, also during a wait for the writer."""
         self._pipe.cancel()
 
     def close(self) -> None:
