@@ -274,9 +274,12 @@ class SceneModel:
         share, light = self._share(compared, known), False
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and may_change
         if tried:
-            light = self._change_light(pixels, known)
-            self._light_trigger.fitted(light, share)
-            if light:
+            found = self._change_light(pixels, known)
+            self._light_trigger.fitted(found is not None, share)
+            if found is not None:
+                light = not (found.has_returned and self.objects.settling)
+                if not light:
+                    self.objects.light_returned()
                 compared = self._compare(known)
                 share = self._share(compared, known)
         if start is None and (looks or tried) and may_change and self._follow_drift(pixels, known):
@@ -310,8 +313,8 @@ class SceneModel:
         assert background is not None
         return background.low_rank()
 
-    def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
-        """Try to explain a change by light; return whether this succeeded."""
+    def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> Light | None:
+        """Try to explain a change by light; return it if this succeeded."""
         x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
         light = self._explain(x, self._bases(pixels, background, before), _LEAVES)
         if light is None and self.start is not None and self.start.buffer.newest is not None:
@@ -320,13 +323,14 @@ class SceneModel:
                 light = self._explain(x, [last], _LEAVES)
             if light is not None and light.base is last:
                 light = replace(light, base=background)
+        light = self.illumination.returned(x, background, light)
         if light is None:
-            return False
+            return None
         self.illumination.remember(background if before is None else self._unit(before))
         if known is not None:  # nothing of it becomes background
             x.reshape(known.size, -1)[known.reshape(-1)] = 0
         self._take_over(light, background, x)
-        return True
+        return light
 
     def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
         """Let the background follow a slow change of the light; return whether there is one."""

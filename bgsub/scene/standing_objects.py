@@ -138,6 +138,10 @@ class StandingObjects:
         if explained:
             self.settling = self._frames(_SETTLING)
 
+    def light_returned(self) -> None:
+        """Take nothing that stands still for light: the newest change was undone."""
+        self.settling, self._leftovers = 0, None
+
     def follow_light(self, before: np.ndarray, after: np.ndarray) -> None:
         """Change the colours of standing pixels as those of the background, (h, w, c), have changed."""
         where = np.flatnonzero(self.age) if self._oldest else np.empty(0, np.int64)
