@@ -188,6 +188,32 @@ def black_frames(moment: Moment) -> Moment:
     return _blind(moment, np.zeros_like(moment.levels)) if moment.tick % 100 == 50 else moment
 
 
+def broken_frames(moment: Moment) -> Moment:
+    """Make the lower half of one frame in 40 grey, as after a lost packet; it is not scored."""
+    levels = moment.levels
+    levels[len(levels) // 2 :] = 128
+    return _blind(moment, levels) if moment.tick % 40 == 20 else moment
+
+
+def flash(moment: Moment) -> Moment:
+    """Overexpose one frame in 40, as by lightning."""
+    return moment.with_levels(1.8 * moment.levels + 30) if moment.tick % 40 == 20 else moment
+
+
+def snow(moment: Moment, flakes: int = 200) -> Moment:
+    """Let bright streaks, new ones in each frame, hide some of the light."""
+    height, width = moment.frame.shape[:2]
+    veil, rng, unit = np.zeros((height, width), np.float32), moment.rng, width / 320
+    for x, y, size, share in rng.uniform((0, 0, 1, 0.2), (width, height, 6, 0.8), (flakes, 4)):
+        begin, end = (x, y), (x + 0.3 * size * unit, y + 1.5 * size * unit)
+        ends = [[round(8 * float(value)) for value in point] for point in (begin, end)]
+        cv2.line(veil, *ends, float(share), max(round(size * unit), 1), cv2.LINE_AA, 3)
+    veil = cv2.GaussianBlur(veil, (3, 3), 0.7)
+    return moment.with_levels(
+        moment.levels + (veil if moment.frame.ndim == 2 else veil[..., None]) * (225 - moment.levels)
+    )
+
+
 def covered(moment: Moment) -> Moment:
     """Cover the lens for 25 of 300 frames, from tick 100; they are not scored."""
     if not 100 <= moment.tick % 300 < 125:
@@ -490,6 +516,9 @@ CONDITIONS: dict[str, Transform] = {
     "1fps": iter,
     "black": each(black_frames),
     "covered": each(covered),
+    "broken": each(broken_frames),
+    "flash": each(flash),
+    "snow": each(snow),
     "close": each(close, share=0.8),
     "figure": each(figure),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
@@ -9,6 +11,10 @@ from bgsub.scene._frame_kernels import CHUNK, clear, is_filled, sum_windows
 from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
+_ALL = np.uint8(255)
+_SEEN = 8  # flag of a region that was foreground in the frame before, in part
+_MANY = 3.0  # new regions of about one area per frame: more are no objects
+_WIDER = 8  # times the area of such regions: up to it new ones are erased
 _SOLID = 0.3  # share of a region below which a hole in it is filled
 _FILLED, _SHADED = 2, 4  # flags of such a hole, and of a region with shadow
 _SQUARE = 4  # pixels, side of a solid square
@@ -131,17 +137,18 @@ def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyp
 
 
 @part
-def remove_small_regions(mask, dark, filled, area, runs, rows, steps):  # type: ignore[no-untyped-def]
+def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Erase regions smaller than `area` pixels, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    A hole is small if its area is below `area` or, without shadow in it (`dark`), below a share of the region around
-    it. Runs of equal pixels are joined to regions. `runs` (4, h w + 1) int32: first column, parent, pixels of the
-    region and flags (at its root; 1 if it touches the border); `rows` (h + 1,): first run of each row; `steps` (>= w, a
-    multiple of 8) uint8.
+    New regions, without foreground in the mask `before`, are erased below `least`, not smaller than `area`; `counts`
+    (n,) becomes how many there are for each power of two of the area. A hole is small if its area is below `area` or,
+    without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels are joined to regions.
+    `runs` (4, h w + 1) int32: first column, parent, pixels of the region and flags (at its root; 1 if it touches the
+    border); `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8) uint8.
     """
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
-    find_regions(mask, dark, filled, runs, rows, steps)
+    find_regions(mask, before, dark, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
             if parents[run] == run and mask[i, begins[run]] == 0 and border[run] & 1 == 0:
@@ -155,18 +162,22 @@ def remove_small_regions(mask, dark, filled, area, runs, rows, steps):  # type: 
             if mask[i, begins[run]] == 0:
                 sizes[around] += 0 if border[run] & 1 else sizes[run]  # a hole counts to its region
             elif border[around] == _FILLED:
-                sizes[run] = area
+                sizes[run], border[run] = area, _SEEN
+    counts[:] = 0
     for i in range(h):
         for run in range(rows[i], rows[i + 1]):
             root = root_of(parents, run)
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
-            if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < area:
+            is_new = mask[i, first] != 0 and border[root] & _SEEN == 0
+            if is_new and root == run and sizes[root] >= area:
+                counts[int(math.log2(sizes[root]))] += 1
+            if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < (least if is_new else area):
                 mask[i, first:last] = 255 if mask[i, first] == 0 else 0
                 filled[(i * w + first) // CHUNK : (i * w + last - 1) // CHUNK + 1] = 1
 
 
 @part
-def find_regions(mask, dark, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
+def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Find the regions of foreground and background; arguments as in `remove_small_regions`."""
     h, w = mask.shape
     begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
@@ -189,11 +200,22 @@ def find_regions(mask, dark, filled, runs, rows, steps):  # type: ignore[no-unty
             last = begins[run + 1] if run + 1 < count else w
             parents[run], sizes[run] = run, last - begins[run]
             border[run] = i == 0 or i == h - 1 or run == rows[i] or run == count - 1
-            if line[begins[run]] == 0 and any_set(dark[i, begins[run] : last]):
+            if line[begins[run]] != 0:
+                border[run] |= _SEEN if any_foreground(before[i, begins[run] : last]) else 0
+            elif any_set(dark[i, begins[run] : last]):
                 border[run] |= _SHADED
         if i > 0:
             join_rows(mask[i - 1], line, i, count, runs, rows)
     rows[h] = count
+
+
+@part
+def any_foreground(mask):  # type: ignore[no-untyped-def]
+    """Return whether any pixel of a mask, (n,) uint8, is foreground, not shadow."""
+    found = False
+    for pixel in mask:
+        found |= pixel == _ALL
+    return found
 
 
 @part
@@ -224,12 +246,22 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def finish(mask, filled, dark, label, area, runs, rows, steps):  # type: ignore[no-untyped-def]
-    """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows."""
+def finish(mask, filled, before, dark, label, area, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
+    """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows.
+
+    `new` (2, n) float64: running mean, learned at a `rate`, and newest number of new regions for each power of two of
+    the area. Where there are many, as of snow, those of this area are removed, up to `largest` pixels.
+    """
     if label >= 0:
         paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
     if area > 0:
-        remove_small_regions(mask, dark, filled, area, runs, rows, steps)
+        means, counts, least = new[0], new[1], 0
+        for n in range(means.size):
+            if means[n] > _MANY:
+                least = min(_WIDER << n, largest)
+        remove_small_regions(mask, before, dark, filled, area, max(least, area), counts, runs, rows, steps)
+        for n in range(means.size):
+            means[n] += rate * (counts[n] - means[n])
     if label > 0:
         paint(dark.reshape(-1), label, mask.reshape(-1), filled)
 

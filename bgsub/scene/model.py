@@ -60,7 +60,7 @@ class SceneModel:
         self._cube = frames.cube
         shape = self._cube[:2]
         self._scale = 1 / frames.pixels_full
-        given = parameters.part(SegmenterParameters), parameters.threads, frames.channels, self._scale
+        given = parameters.part(SegmenterParameters), parameters.threads, frames.channels, self._scale, parameters.fps
         self.segmenter = Segmenter(shape, *given)
         self.start: StartBackground | None = StartBackground(frames, parameters.start_length, parameters.threads)
         self._fit: StartFit | None = None
@@ -139,7 +139,7 @@ class SceneModel:
         still = None if frozen else self.objects.still(self.engine.strong)  # ages end with the learning
         if compared.candidates or still is not None:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
-            mask = self.segmenter.segment(*found, frozen, still)
+            mask = self.segmenter.segment(*found, frozen, still, self.mask)
         else:
             mask = self.segmenter.empty()
         if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new

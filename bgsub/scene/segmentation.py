@@ -58,6 +58,9 @@ _BINS = 17  # of tints, each way
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
 _MOST_SIDE = 31  # of the majority
+_AREAS = 32  # powers of two of the area of a region
+_FLYING = 0.01  # of the frame: largest area of snow, rain, insects
+_NEAR = 0.1  # seconds in which no object moves farther than its own size
 _SPECKLE = 7  # pixels, side of the majority over the way in
 
 
@@ -97,11 +100,15 @@ class NoiseScale:
         self._learned = learned
         self.is_even = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
 
+    @property
+    def rate(self) -> float:
+        """The share of the newest frame in a mean: a plain one in the beginning."""
+        return max(1 / (self._learned + 1), _RATE)
+
     def rates(self, period: int) -> LearnParams:
         """Count a frame; return the rates for pixels that learn every `period` frames."""
         self._count(self._learned + 1)
-        mean = 1 / (self._learned + 1)  # plain mean in the beginning
-        rate = np.float32(min(period * max(mean, _RATE), 1))
+        rate = np.float32(min(period * self.rate, 1))
         return LearnParams(rate, np.float32(_CLIP * self._joint * self.exposure), _FLOOR)
 
     def state(self) -> State:
@@ -185,6 +192,7 @@ class Segmenter:
         threads: int | None = 1,
         channels: int = 3,
         scale: float = 1.0,
+        fps: float = 25.0,
     ) -> None:
         self.shape, self._joint, self._scale = shape, math.sqrt(channels / 3), np.float32(scale)
         h, w = shape
@@ -201,6 +209,8 @@ class Segmenter:
         chunks = -(-h * w // CHUNK)
         self._masks = [(np.zeros(shape, np.uint8), np.zeros(chunks, np.uint8)) for _ in range(2)]
         self.filled = self._masks[0][1]  # chunks of the newest mask, 0 where one is empty
+        self._new = np.zeros((2, _AREAS))  # regions, see `finish`
+        self._flying = round(_FLYING * h * w * min(1, _NEAR * fps) ** 2)
         self._skip, self._lines = np.zeros(shape, np.uint8), np.empty((2, w + 10), np.uint8)
         widest = max(w, CHUNK) + _MOST_SIDE
         self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
@@ -251,13 +261,19 @@ class Segmenter:
         self._match = MatchLimits(self.noise.sigma, self._scale, *limits, black, self._lanes)
 
     def state(self) -> State:
-        """Return the learned noise, samples and shadows, copied."""
+        """Return what was learned of noise, samples, shadows and new regions, copied."""
         shadows: State = {"outline": self.outline.copy(), "votes": self._votes[0].copy()}
         shadows["factors"] = self._factors.copy()
-        return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
+        return {
+            "new": self._new[0].copy(),
+            "noise": self.noise.state(),
+            "sample_memory": self.sample_memory.state(),
+            "shadows": shadows,
+        }
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
+        self._new[0] = array_of(state, "new", (_AREAS,), "float64", 0, LARGEST)
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         shadows = part_of(state, "shadows")
@@ -278,10 +294,12 @@ class Segmenter:
         background: np.ndarray,
         frozen: bool = False,
         still: tuple[np.ndarray, np.ndarray, np.ndarray, int] | None = None,
+        before: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
         # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`; `filled`
-        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates; `still`: see `keep_still`
+        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates; `still`: see `keep_still`; `before`: mask of
+        # the frame before, by default of the call before
         self._masks.reverse()
         mask, memory, limits = self._masks[0], self.sample_memory, self._match
         self.filled = mask[1]
@@ -303,7 +321,10 @@ class Segmenter:
             _segment_kernels.keep_still(*still, mask[0].reshape(-1), mask[1])
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
-        _segment_kernels.finish(*mask, self._dark, self._shadows, self._area, *self._runs)
+        rate = 0.0 if frozen else self.noise.rate
+        flying = self._new, rate, self._flying
+        before = self._masks[1][0] if before is None else before
+        _segment_kernels.finish(*mask, before, self._dark, self._shadows, self._area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(

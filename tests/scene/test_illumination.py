@@ -8,7 +8,10 @@ import reference_scene as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bgsub import BackgroundSubtractor
 from bgsub.scene.illumination import Illumination, Light, _Drift, _LightFit
+from bgsub.separation import FOREGROUND
+from bgsub.synthetic import scene
 
 F = np.float32
 THRESHOLD = 0.08
@@ -253,6 +256,42 @@ def test_remembered_backgrounds_are_recognised_without_duplicates():
     assert 2 <= len(illumination._memory) < 10
     for i, memory in enumerate(illumination._memory):  # the newest ones, the last one first
         np.testing.assert_array_equal(memory, picture(1, 9 - i).ravel())
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_flash_and_a_broken_frame_leave_nothing_behind(channels):
+    frames = scene("lobby", length=260, seed=4, lamps=False, shadows=False, channels=channels).frames()
+    plain, changed = BackgroundSubtractor(random_state=0), BackgroundSubtractor(random_state=0)
+    missed = added = found = 0
+    for i, frame in enumerate(frames):
+        expected = plain.apply(frame) == FOREGROUND
+        seen = frame.copy()
+        if i % 80 == 35:
+            seen = np.clip(1.8 * frame + 30.0, 0, 255).astype(np.uint8)
+        elif i % 80 == 75:
+            seen[len(seen) // 2 :] = 128
+        mask = changed.apply(seen) == FOREGROUND
+        if i > 100 and i % 40 != 35:
+            missed, added = missed + int((expected & ~mask).sum()), added + int((mask & ~expected).sum())
+            found += int(expected.sum())
+    assert found > 10_000
+    assert max(missed, added) < 0.05 * found
+
+
+def test_only_the_newest_background_returns_in_its_own_light():
+    seen, now = (picture(1, seed).ravel() for seed in (5, 6))
+    illumination, fitted = Illumination((*SIZES[1], 1), THRESHOLD), None
+    assert illumination.returned(seen, now, fitted) is None
+    illumination.remember(seen)
+    found = illumination.returned(noisy(seen), now, fitted)
+    assert found is not None
+    assert found.has_returned
+    np.testing.assert_allclose(illumination.render(found), seen, atol=1e-6)
+    assert illumination.returned(noisy(now), now, fitted) is None
+    better = replace(found, explained=found.explained + 0.05, has_returned=False)
+    assert illumination.returned(noisy(seen), now, better) is better
+    illumination.remember(now)
+    assert illumination.returned(noisy(seen), picture(1, 7).ravel(), fitted) is None
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -16,7 +16,7 @@ from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import ForegroundProbability
 from bgsub.scene.segmentation import NoiseScale, SceneLook, Segmenter
-from bgsub.separation import FOREGROUND
+from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.synthetic import scene
 
 
@@ -51,8 +51,11 @@ def test_keep_still_equals_its_twin(n, least, seed):
     np.testing.assert_array_equal(filled, reference_scene.filled(mask))
 
 
-def without_small_regions(mask, dark, area):
-    """Fill small holes, then erase the regions smaller than `area`, by OpenCV's labels; a region counts its holes."""
+def without_small_regions(mask, before, dark, area, new_least):
+    """Fill small holes, then erase the regions smaller than `area`, new ones than `new_least`; also count the new ones.
+
+    By OpenCV's labels; a region counts its holes.
+    """
     outside = np.pad(mask == 0, 1, constant_values=True).astype(np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(outside, connectivity=4)
     outer, labels, areas = labels[0, 0], labels[1:-1, 1:-1], stats[:, cv2.CC_STAT_AREA]
@@ -63,13 +66,18 @@ def without_small_regions(mask, dark, area):
     sizes = np.bincount(regions.ravel()).tolist()
     least = {hole: max(area, _segment_kernels._SOLID * sizes[region_of[hole]]) for hole in holes}
     small = {hole for hole in holes if areas[hole] < (area if dark[labels == hole].any() else least[hole])}
-    out = (mask != 0) | np.isin(labels, list(small))
+    out, counts = (mask != 0) | np.isin(labels, list(small)), np.zeros(32)
     for region in range(1, regions.max() + 1):
         own = regions == region
         size = sizes[region] + sum(areas[hole] for hole in holes if region_of[hole] == region)
-        if size < area and _left_of(labels, own) not in small:
+        if _left_of(labels, own) in small:
+            continue
+        is_new = not (before[own] == FOREGROUND).any()
+        if is_new and size >= area:
+            counts[int(np.log2(size))] += 1
+        if size < (new_least if is_new else area):
             out[own] = False
-    return np.where(out, 255, 0)
+    return np.where(out, 255, 0), counts
 
 
 def _left_of(labels, region):
@@ -79,17 +87,21 @@ def _left_of(labels, region):
 
 
 @given(h=st.integers(1, 14), w=st.integers(1, 90), share=st.floats(0.2, 0.9), area=st.integers(2, 30),
-       seed=st.integers(0, 999))  # fmt: skip
+       wider=st.integers(0, 40), seed=st.integers(0, 999))  # fmt: skip
 @settings(max_examples=120)
-def test_removal_of_small_regions_equals_its_twin(h, w, share, area, seed):
+def test_removal_of_small_regions_equals_its_twin(h, w, share, area, wider, seed):
     rng = np.random.default_rng(seed)
     mask = np.where(rng.random((h, w)) < share, np.uint8(255), np.uint8(0))
     dark, found = ((mask == 0) & (rng.random((h, w)) < 0.1)).astype(np.uint8), mask.copy()
+    before = rng.choice(np.array([0, SHADOW, FOREGROUND], np.uint8), (h, w), p=(0.8, 0.1, 0.1))
+    counts, least = np.full(32, 9.0), area + wider
     runs, rows = np.empty((4, h * w + 1), np.int32), np.empty(h + 1, np.int64)
     filled, steps = reference_scene.filled(mask), np.full(-(-w // 8) * 8, 9, np.uint8)
-    _segment_kernels.remove_small_regions(found, dark, filled, area, runs, rows, steps)
+    _segment_kernels.remove_small_regions(found, before, dark, filled, area, least, counts, runs, rows, steps)
     assert not np.any(reference_scene.filled(found) > filled)
-    np.testing.assert_array_equal(found, without_small_regions(mask, dark, area))
+    expected, numbers = without_small_regions(mask, before, dark, area, least)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(counts, numbers)
 
 
 @pytest.mark.parametrize(("side", "is_filled"), [(14, True), (20, False)])
@@ -115,6 +127,29 @@ def test_minimum_area_is_exact(height, width):
             Segmenter((40, 50), SegmenterParameters(median=1, min_area=least / 2000), scale=1 / 255), over.copy()
         )
         assert np.count_nonzero(mask) == kept
+
+
+@pytest.mark.parametrize(("fps", "is_removed"), [(25, True), (2, False)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_snow_is_removed_and_an_object_of_its_size_stays(fps, is_removed, channels):
+    rng = np.random.default_rng(3)
+    ground = cv2.GaussianBlur(rng.uniform(0, 160, (120, 160, channels)).astype(np.float32), (0, 0), 3)
+    subtractor = BackgroundSubtractor(fps=fps, scale=1, random_state=0)
+    flakes = hits = 0
+    for i in range(150):
+        frame = np.clip(ground.reshape(120, 160, channels) + rng.normal(0, 2, (120, 160, channels)), 0, 255)
+        for y, x in rng.integers(0, (114, 157), (30, 2)):
+            frame[y : y + 6, x : x + 3] = 220
+        there = np.zeros((120, 160), bool)
+        there[50:60, i : i + 6] = True
+        frame[there] = 250
+        found = subtractor.apply(frame.astype(np.uint8).squeeze()) == FOREGROUND
+        if i >= 75:
+            hits += int((found & there).sum())
+            flakes += int((found & (cv2.dilate(there.astype(np.uint8), np.ones((15, 15))) == 0)).sum())
+    assert hits > 0.8 * 75 * 60
+    whole = 75 * 30 * 18
+    assert (flakes < 0.1 * whole) if is_removed else (flakes > 0.3 * whole)
 
 
 F = np.float32
