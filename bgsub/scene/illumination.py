@@ -46,7 +46,7 @@ _LIKELY = 3  # bases of the second fit
 _STEP = 2  # pixels, along both sides, over which pictures change by their detail
 _PLAIN = 0.3  # change by detail, as share of the residual of an explained site, below which a base has none
 _RETURNS = 0.75  # of the sites that the background does not explain, largest share that one which returns leaves
-_FITTED = 0.02  # share of the sites that a fitted light must explain beyond it
+_FITTED = 0.02  # share of the sites that another light must explain beyond it
 _DETAIL = 0.12  # least correlation of these changes in a frame and its base
 _SUDDEN = 0.04  # share of new candidates that triggers a fit
 _SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
@@ -70,7 +70,7 @@ class Light:
     tone: np.ndarray  # (b, c), tone curve
     explained: float  # share of explained sites
     scale: float = 1.0
-    has_returned: bool = False  # whether the base is the one before, in its own light
+    has_returned: bool = False  # whether this is about the light before
 
 
 class _LightFit:
@@ -243,16 +243,21 @@ class Illumination:
         return lights[0] if self._has_detail(x, lights[0]) else None
 
     def returned(self, x: np.ndarray, background: np.ndarray, light: Light | None) -> Light | None:
-        """Return the newest remembered background in its own light if a frame, (m,), shows it; else the `light`."""
-        # after a flash or a broken frame; a fit might show objects where the flash was too bright
+        """Return the newest remembered background if a frame, (m,), shows it about as it was; else the `light`."""
+        # after a flash or a broken frame; a light on that might show objects where it was too bright
         if not self._memory:
             return light
         explained = self.explained(x, self._memory[0])
         if 1 - explained > _RETURNS * (1 - self.explained(x, background)):
             return light
-        if light is not None and light.explained > explained + _FITTED:
+        if light is None:
+            return replace(self._same(self._memory[0]), explained=explained, has_returned=True)
+        if light.explained > explained + _FITTED:
             return light
-        return replace(self._same(self._memory[0]), explained=explained, has_returned=True)
+        values = self.values(x), self.values(self._memory[0])
+        mus = [mu * self._last.exposure for mu in _LAST_MUS]
+        found = self._last.refined(*values, self._same(self._memory[0]), mus)
+        return replace(found, has_returned=True) if found.explained > light.explained - _FITTED else light
 
     def _has_detail(self, x: np.ndarray, light: Light) -> bool:
         """Return whether a frame varies from pixel to pixel as the base of its light does, if that varies."""

@@ -142,8 +142,10 @@ class SceneModel:
             mask = self.segmenter.segment(*found, frozen, still, self.mask)
         else:
             mask = self.segmenter.empty()
-        if self.objects.frame and (light or (tried and self.objects.settling)):  # all objects of a first frame are new
-            self.objects.light_changed(self.mask, mask, light)
+        if light is not None and light.has_returned and self.objects.settling:
+            self.objects.light_returned()
+        elif self.objects.frame and (light or (tried and self.objects.settling)):  # all of a first frame is new
+            self.objects.light_changed(self.mask, mask, light is not None)
         self.mask = mask
         training = TrainingInput(pixels, known, mask, compared)
         output = mask if movement is None else to_frame(movement, mask, None, smooth=False, out=self._output)
@@ -260,8 +262,10 @@ class SceneModel:
         seen, shown = (brightness - brightness.mean() for brightness in values)
         return bool(seen @ shown > _SHOWS * math.sqrt((seen @ seen) * (shown @ shown)))
 
-    def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Comparison, bool]:
-        """Compare a frame with the background; return whether light was tried, the result, and whether it switched."""
+    def _compared(
+        self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool
+    ) -> tuple[bool, Comparison, Light | None]:
+        """Compare a frame with the background; return whether light was tried, the result, and a new light."""
         start, frames = self.start, 0 if self.start is None else self.start.buffer.count
         looks = self.engine.has_changed or self.engine.count % _LOOKS == 0
         self.engine.begin(pixels)
@@ -271,15 +275,12 @@ class SceneModel:
         may_change = self._parameters.light and not frozen
         if start is not None and looks and may_change and self._follow_drift(pixels, known):
             compared = self._compare(known)
-        share, light = self._share(compared, known), False
+        share, light = self._share(compared, known), None
         tried = self._light_trigger.fires(share, self.objects.settling > 0) and may_change
         if tried:
-            found = self._change_light(pixels, known)
-            self._light_trigger.fitted(found is not None, share)
-            if found is not None:
-                light = not (found.has_returned and self.objects.settling)
-                if not light:
-                    self.objects.light_returned()
+            light = self._change_light(pixels, known)
+            self._light_trigger.fitted(light is not None, share)
+            if light is not None:
                 compared = self._compare(known)
                 share = self._share(compared, known)
         if start is None and (looks or tried) and may_change and self._follow_drift(pixels, known):

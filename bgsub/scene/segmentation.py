@@ -321,8 +321,7 @@ class Segmenter:
             _segment_kernels.keep_still(*still, mask[0].reshape(-1), mask[1])
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
-        rate = 0.0 if frozen else self.noise.rate
-        flying = self._new, rate, self._flying
+        flying = self._new, 0.0 if frozen else self.noise.rate, self._flying
         before = self._masks[1][0] if before is None else before
         _segment_kernels.finish(*mask, before, self._dark, self._shadows, self._area, *flying, *self._runs)
         return mask[0]
