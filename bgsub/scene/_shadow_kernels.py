@@ -9,10 +9,13 @@ from bgsub.scene._frame_kernels import CHUNK, is_filled, sum_windows
 from bgsub.scene._segment_kernels import add_flags
 from bgsub.tracking._kernels import any_set
 
+_NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 _TINY = np.float32(1e-4)
 _BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
 _ERROR = np.float32(0.02)  # joint distance from the background times the factor, if bright
+_SEEN_ERROR = np.float32(0.04)  # the same of a factor of which shadows have been seen
+_SEEN = 0.45  # share of shadow in what was seen of a factor from which on this is so
 _TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # the same of 3x3 brightnesses, RMS
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
 _SIDE = 11  # pixels, side of the square that decides
@@ -47,7 +50,7 @@ def find_shadows(  # type: ignore[no-untyped-def]
 
     `factors` (2, 10), changed if `learns`: how much alike frame and background vary where the frame is a factor times
     the background, and how much they would if all of that was shadow, in frames; `new` (3, 10), of this frame and with
-    the number of pixels, and `weights` (10,) int8 are overwritten.
+    the number of pixels, and `weights` (2, 10) int8 are overwritten.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
@@ -63,17 +66,19 @@ def find_shadows(  # type: ignore[no-untyped-def]
 
 @part
 def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def]
-    """Write the weights, (10,) int8, of pixels that are a factor times their background, without texture of their own.
+    """Write the `weights` of pixels that are a factor times their background, without texture of their own.
 
     An object does not vary as its background, so that the part of the expected likeness that is there is the share of
-    shadow. Until it is known, only colours tell that these are shadows, and not of very dark ones.
+    shadow. Until it is known, only colours tell that these are shadows, and not of very dark ones. The second row is 1
+    where shadows of a factor have been seen.
     """
-    weights[-1] = _WEIGHT if is_coloured else 0
+    weights[0, -1], weights[1, -1] = _WEIGHT if is_coloured else 0, 0
     for k in range(FACTORS - 1):
         usual = 0.0 if k < 10 * _DARKEST else _SURE if is_coloured else _EVEN_HERE
         share = (factors[0, k] + usual * _LITTLE) / (factors[1, k] + _LITTLE) - _EVEN_HERE
         certain = share / (_SURE - _EVEN_HERE if share > 0 else _EVEN_HERE - _OBJECT)
-        weights[k] = np.int8(np.rint(_WEIGHT * min(max(certain, -1.0), 1.0)))
+        weights[0, k] = np.int8(np.rint(_WEIGHT * min(max(certain, -1.0), 1.0)))
+        weights[1, k] = factors[0, k] > _SEEN * (factors[1, k] + _LITTLE)
 
 
 @kernel
@@ -246,9 +251,9 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. A factor says what
-    `weights` (10,) int8 give, below `_DARKEST` none is shadow if they are negative; without colours, an uneven
-    background that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and `weight`, is replaced.
-    `new` (3, 10): see `find_shadows`.
+    `weights` (2, 10) int8 give, see `weigh_factors`; below `_DARKEST` none is shadow if they are negative; without
+    colours, an uneven background that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and
+    `weight`, is replaced. `new` (3, 10): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -259,7 +264,8 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     limit = texture * texture * 9 * channels * channels / (scale * scale)
     uneven, unit = 9 * (channels * _UNEVEN / scale) ** 2, scale * scale / np.float32(9 * channels * channels)
     weak = lightest, error * error, error * error / (_WEAK * _WEAK)
-    ranges = limits.black, tiny, square, *weak, tint
+    wide = square * max(_SEEN_ERROR / _ERROR * limits.tolerance, _ONE) ** 2
+    ranges = limits.black, tiny, square, wide, *weak, tint
     levels, count = (tiny, limit, uneven, unit), 0
     for q in range(filled.size):
         a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
@@ -273,23 +279,25 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
-            is_dark, flat_weight[p] = weigh(colours, others, flat, p, (h, w), limits, levels, weights, new)
+            is_far = flat_dark[p] == _FAR
+            is_dark, flat_weight[p] = weigh(colours, others, flat, p, (h, w), limits, levels, is_far, weights, new)
             flat_dark[p] = is_dark
             count += is_dark
     return count
 
 
 @part
-def weigh(x, l, mask, p, size, limits, levels, weights, new):  # type: ignore[no-untyped-def]
+def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: ignore[no-untyped-def]
     """Return whether the pixel p may be shadow, and its weight; see `classify`."""
     tiny, limit, uneven, unit = levels
     channels, row, column = len(limits.lanes), p // size[1], p % size[1]
     pixel, w = np.uint64(p), np.uint64(size[1])  # unsigned indices need no test for negative ones
     sx, sl = brightness(x, pixel, channels, limits.black), brightness(l, pixel, channels, limits.black)
-    even = weights[factor_of(sx, sl)]
-    may_be = (sx >= _DARKEST * sl) | (even >= 0)
-    even = even if may_be else -_WEIGHT
-    if limits.factor * limits.sigma[row, column] > limits.restless:
+    k = factor_of(sx, sl)
+    is_far &= weights[1, k] == 0
+    may_be = ((sx >= _DARKEST * sl) | (weights[0, k] >= 0)) & (not is_far)
+    even = weights[0, k] if may_be else -_WEIGHT
+    if is_far or limits.factor * limits.sigma[row, column] > limits.restless:
         return may_be, np.int8(0) if may_be else -_WEIGHT
     if not (0 < row < size[0] - 1 and 0 < column < size[1] - 1):
         return may_be, even
@@ -297,7 +305,7 @@ def weigh(x, l, mask, p, size, limits, levels, weights, new):  # type: ignore[no
     inside, _, _, xl, ll, xx = sums
     if not inside:  # an object mostly has an edge there
         return may_be, _WEIGHT if even >= 0 else even
-    even = weights[see_factor(sums, unit, new)]
+    even = weights[0, see_factor(sums, unit, new)]
     if not may_be:
         return False, -_WEIGHT
     if not limits.is_coloured and is_alike(sums, uneven):
@@ -336,12 +344,13 @@ def is_alike(sums, uneven):  # type: ignore[no-untyped-def]
 def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-untyped-def]
     """Write which of n pixels from `a` on are shaded, and weights of 1 and -1; return the number of the former.
 
-    A shaded pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is left of the light
-    has another colour, as that of the sky: up to an error `square`, if g may be that of a shadow. Weak shadows,
-    reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
-    to `weak`; the limit is an ellipse with the axes change and error.
+    `dark` is 2 where this holds only if shadows of the factor have been seen, with an error of up to `wide`. A shaded
+    pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is left of the light has
+    another colour, as that of the sky: up to an error `square`, if g may be that of a shadow. Weak shadows, reflections
+    and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up to `weak`;
+    the limit is an ellipse with the axes change and error.
     """
-    black, tiny, square, lightest, weak, steep, tint = ranges
+    black, tiny, square, wide, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, weight = mask[a:], dark[a:], weight[a:]
     for i in range(n):
@@ -359,13 +368,14 @@ def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-
             pb += p * b
             bb += b * b
         error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
-        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < square)
+        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < wide)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
-        dark[i] = (flags[i] != 0) & (is_dark | is_weak)
+        is_near = is_weak | (is_dark & (error < square))
+        dark[i] = (_NEAR if is_near else _FAR if is_dark else _NONE) if flags[i] != 0 else _NONE
         weight[i] = (_WEIGHT if dark[i] != 0 else -_WEIGHT) if flags[i] != 0 else np.int8(0)
     count = 0
     for i in range(n):
-        count += np.int64(dark[i])
+        count += np.int64(dark[i] != 0)
     return count
 
 

@@ -224,7 +224,7 @@ class Segmenter:
         self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
         self._tint = np.empty(channels, np.float32)  # of shadows
         self._factors = np.zeros((2, FACTORS))  # of shadows, see `find_shadows`
-        self._factors_work = np.empty((3, FACTORS)), np.empty(FACTORS, np.int8)
+        self._factors_work = np.empty((3, FACTORS)), np.empty((2, FACTORS), np.int8)
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)

@@ -52,6 +52,12 @@ def steps_of(x, l, slack=0.0):
     return np.clip(np.floor(ratio + 0.5), 0, kernels.FACTORS - 1).astype(int)
 
 
+def seen(x, l, is_seen, slack):
+    """Where shadows of a factor have been seen; fewer with a negative `slack`, more with a positive one."""
+    known = [is_seen[steps_of(x, l, d)] != 0 for d in (-abs(slack), abs(slack))]
+    return (np.any if slack > 0 else np.all)(known, axis=0)
+
+
 def deep_objects(x, l, weights, slack):
     """Where a factor below 0.35 speaks against shadow; fewer with a positive `slack`, more with a negative one."""
     against = [weights[steps_of(x, l, d)] < 0 for d in (-abs(slack), abs(slack))]
@@ -106,7 +112,9 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     noise = rng.normal(0, rng.choice([0.01, 0.03]), l.shape)
     x = (l * rng.choice([0.05, 0.2, 0.6, 0.8, 1.0, 1.1], (h, w, 1) if seed % 5 else ()) + noise).astype(F)
-    weights, new = rng.integers(-4, 5, kernels.FACTORS).astype(np.int8), np.zeros((3, kernels.FACTORS))
+    both, new = rng.integers(-4, 5, (2, kernels.FACTORS)).astype(np.int8), np.zeros((3, kernels.FACTORS))
+    both[1] = both[1] > 1
+    weights, is_seen = both
 
     sigma = rng.choice([0.01, 0.03], (h, w), p=[0.8, 0.2]).astype(F)
 
@@ -118,16 +126,19 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     dark, weight, shaded = np.ones_like(mask), np.ones((h, w), np.int8), np.ones(-(-h * w // 64), np.uint8)
     filled, tint = reference.filled(mask), rng.choice([0, 0.3]) * rng.uniform(-1, 1, channels).astype(F)
     arrays = mask, filled, dark, weight, shaded
-    assert kernels.classify(x, l, limits(1), tint, weights, new, *arrays) == dark.sum()
+    assert kernels.classify(x, l, limits(1), tint, both, new, *arrays) == dark.sum()
     np.testing.assert_array_equal(shaded, filled)
     darkest, faintest = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST)
     colour = exposure * float(kernels._ERROR)
+    far = max(exposure**2 * float(kernels._SEEN_ERROR), colour)  # a dim scene has no larger one
     texture = exposure * (kernels._TEXTURE if coloured else kernels._GREY_TEXTURE)
     weak = 1 + kernels._WEAK if coloured else faintest, threshold
     wide = x.astype(float) - black, l.astype(float) - black
 
     def may_be_dark(slack):
-        return darkened(*wide, mask, tint, darkest, faintest, colour, *weak, slack)
+        limits = tint, darkest, faintest
+        near, all_of_them = (darkened(*wide, mask, *limits, error, *weak, slack) for error in (colour, far))
+        return near | (all_of_them & seen(*wide, is_seen, slack))
 
     def is_dark(slack):
         return may_be_dark(slack) & ~deep_objects(*wide, weights, slack)
@@ -138,7 +149,7 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     assert counted[0].sum() <= new[2].sum() <= counted[1].sum()
     half = F(0.5)  # the same frame in another unit
     again = np.zeros_like(mask)
-    kernels.classify(x / half, l / half, limits(half), tint, weights, new, mask, filled, again, weight, shaded)
+    kernels.classify(x / half, l / half, limits(half), tint, both, new, mask, filled, again, weight, shaded)
     assert_between(again, is_dark)
 
 
@@ -185,15 +196,15 @@ def test_see_factor_equals_its_twin(seed):
 
 @pytest.mark.parametrize("is_coloured", [False, True])
 def test_weights_of_factors_follow_the_share_of_shadow(is_coloured):
-    factors, weights = np.zeros((2, kernels.FACTORS)), np.empty(kernels.FACTORS, np.int8)
+    factors, weights = np.zeros((2, kernels.FACTORS)), np.empty((2, kernels.FACTORS), np.int8)
     kernels.weigh_factors(factors, is_coloured, weights)
     last = 4 if is_coloured else 0
-    assert weights.tolist() == [-4] * 4 + [last] * 6
+    assert weights.tolist() == [[-4] * 4 + [last] * 6, [0] * 10]
     factors[1] = 1.0
     for share, weight in ((-0.5, -4), (0.1, -4), (0.15, -2), (0.2, 0), (0.35, 2), (0.5, 4), (1.0, 4)):
         factors[0] = share
         kernels.weigh_factors(factors, is_coloured, weights)
-        assert weights.tolist() == [weight] * 9 + [last]
+        assert weights.tolist() == [[weight] * 9 + [last], [share > 0.45] * 9 + [0]]
 
 
 def tinted_shadow(rng, tint, side):
