@@ -110,7 +110,10 @@ def boxed(image: np.ndarray, objects: bgsub.events.Detections) -> np.ndarray:
 def files_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     yield "panel", lambda: frame_of("out/panel.mp4", busiest("out/mask.mkv"))
     yield "summary", lambda: screenshot(Path("events/summary.html").resolve().as_uri(), 700)
-    yield "clips", lambda: tiles(*((path.name, cv2.imread(str(path))) for path in sorted(Path("clips").glob("*.jpg"))))
+    yield (
+        "clips",
+        lambda: tiles(*((path.name, cv2.imread(str(path))) for path in sorted(Path("clips").glob("*.jpg"))[:2])),
+    )
     yield "worst", lambda: screenshot(Path("worst.html").resolve().as_uri(), 560)
 
 
