@@ -5,8 +5,6 @@ slices, float32 loops apart from byte loops, so that all of them vectorise. Wher
 length, its code is several times faster. All work on masks is in proportion to what is filled.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Candidates that match the background nearby or a sample of the memory, and the samples."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels that enlarge the mask of a reduced frame: blocks inside, pixel by pixel at the edges, which are trimmed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part

@@ -1,7 +1,5 @@
 """Kernel of the registration: a Gauss-Newton step over points of strong gradient."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From flags to a mask: solid regions, majority, small regions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

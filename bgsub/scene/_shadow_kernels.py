@@ -1,7 +1,5 @@
 """Shadows in the foreground: background times one factor, and cast shadows from their side inwards."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part

@@ -1,7 +1,5 @@
 """Kernels of the start colours: how long each pixel has shown which colour."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part

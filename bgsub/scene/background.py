@@ -1,7 +1,5 @@
 """The background of a frame: the commonest colours of the first frames, then the tracked subspace."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Basis, background and frame stay in the memory of the GPU. Its kernels read and 
 CPU has them, in pinned memory; the basis is copied back when the CPU uses it. One frame is one wait.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from functools import cache

@@ -1,7 +1,5 @@
 """The result of a scene model for one frame, passed from separation to learning and to the caller."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ tuple of `RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are 
 and of the surrogate.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import NamedTuple
 

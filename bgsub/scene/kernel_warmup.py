@@ -6,8 +6,6 @@ waits only for the kernels of its current stage. A stamp file in the cache lists
 cache is not writable or no process can be started, Numba compiles each kernel on its first call.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import hashlib

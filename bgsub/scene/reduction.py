@@ -1,7 +1,5 @@
 """Process reduced frames and return results in full size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

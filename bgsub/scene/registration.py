@@ -11,8 +11,6 @@ S. Baker, I. Matthews, Lucas-Kanade 20 years on: a unifying framework, IJCV 56(3
 step, gradients of the reference alone; gain and offset of the light are two more unknowns.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

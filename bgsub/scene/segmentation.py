@@ -10,8 +10,6 @@ detection, ICCV frame-rate workshop, 1999: a shadow is its background times one 
 the side of the shadows is our own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Compensate camera movement: map frames to the coordinates of the background, and results back."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts,
 25(10), 2003: stopped objects and ghosts. The test by edges and colours is our own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@
 OpenCV's default is the default here; names without an equivalent raise an error that names the nearest parameter.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence

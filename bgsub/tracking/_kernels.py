@@ -5,8 +5,6 @@ entries and vectorise. Kernels check nothing and allocate nothing that grows wit
 (float32) select the surrogate. The dense twins are in ``tests/reference*.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part

@@ -5,8 +5,6 @@ subspace ``P [U V]``, P (k, 2 k). `kind`, `mu`, `p` select the surrogate of resi
 dense twin is in ``tests/reference_self_tuned.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part

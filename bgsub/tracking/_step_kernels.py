@@ -5,8 +5,6 @@ rank one, ``H = q kappa'`` with ``|q| = 1`` and ``U'q = 0``; then the polar fact
 of the retraction's subspace (paper, section 4.2), is ``U + [U e] a b'``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part

@@ -4,8 +4,6 @@ Robust PCA on a random subset of the pixels finds the row space of the frames. G
 each pixel is a small robust regression. O(m n k^2) with one pass over the frames, on all cores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any, TypeVar
 

@@ -4,8 +4,6 @@ The tall matrices appear only as coordinates in the stack ``[U Q e]``, e the inf
 ``U'U = I``, ``Q'Q = I``, ``U'Q = 0`` and the inner products of e with all columns, no pass over the vector is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

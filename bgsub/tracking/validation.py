@@ -1,7 +1,5 @@
 """Checks of the user's vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.errors import ParameterError
