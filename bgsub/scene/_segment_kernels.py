@@ -9,12 +9,11 @@ from bgsub.scene._frame_kernels import CHUNK, clear, is_filled, sum_windows
 from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
-_ALL = np.uint8(255)
-_SEEN = 8  # flag of a region that was foreground in the frame before, in part
 _MANY = 3.0  # new regions of about one area per frame: more are no objects
 _WIDER = 8  # times the area of such regions: up to it new ones are erased
 _SOLID = 0.3  # share of a region below which a hole in it is filled
 _FILLED, _SHADED = 2, 4  # flags of such a hole, and of a region with shadow
+_NEW = 0.5  # share of a region that was foreground before below which it is new
 _SQUARE = 4  # pixels, side of a solid square
 
 
@@ -138,14 +137,15 @@ def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyp
 def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Erase regions smaller than `area` pixels, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    New regions, without foreground in the mask `before`, are erased below `least`, not smaller than `area`; `counts`
-    (n,) becomes how many there are for each power of two of the area. A hole is small if its area is below `area` or,
-    without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels are joined to regions.
-    `runs` (4, h w + 1) int32: first column, parent, pixels of the region and flags (at its root; 1 if it touches the
-    border); `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8) uint8.
+    New regions, of which less than half is in the mask `before`, are erased below `least`, not smaller than `area`;
+    `counts` (n,) becomes how many there are for each power of two of the area, and `before` the mask with all regions.
+    A hole is small if its area is below `area` or, without shadow in it (`dark`), below a share of the region around
+    it. Runs of equal pixels are joined to regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the
+    region, flags (at its root; 1 if it touches the border), and its pixels in `before`; `rows` (h + 1,): first run of
+    each row; `steps` (>= w, a multiple of 8) uint8.
     """
     h, w = mask.shape
-    begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
+    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
     find_regions(mask, before, dark, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
@@ -160,13 +160,13 @@ def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, 
             if mask[i, begins[run]] == 0:
                 sizes[around] += 0 if border[run] & 1 else sizes[run]  # a hole counts to its region
             elif border[around] == _FILLED:
-                sizes[run], border[run] = area, _SEEN
+                sizes[run] = seen[run] = area
     counts[:] = 0
     for i in range(h):
         for run in range(rows[i], rows[i + 1]):
             root = root_of(parents, run)
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
-            is_new = mask[i, first] != 0 and border[root] & _SEEN == 0
+            is_new = mask[i, first] != 0 and seen[root] < _NEW * sizes[root]
             if is_new and root == run and sizes[root] >= area:
                 counts[int(math.log2(sizes[root]))] += 1
             if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < (least if is_new else area):
@@ -178,7 +178,7 @@ def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, 
 def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Find the regions of foreground and background; arguments as in `remove_small_regions`."""
     h, w = mask.shape
-    begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
+    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
     steps[0], steps[w:], words = 0, 0, steps.view(np.uint64)
     count = 0
     for i in range(h):
@@ -198,28 +198,23 @@ def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore
             last = begins[run + 1] if run + 1 < count else w
             parents[run], sizes[run] = run, last - begins[run]
             border[run] = i == 0 or i == h - 1 or run == rows[i] or run == count - 1
+            seen[run] = 0
             if line[begins[run]] != 0:
-                border[run] |= _SEEN if any_foreground(before[i, begins[run] : last]) else 0
+                for j in range(begins[run], last):
+                    seen[run] += before[i, j] != 0
             elif any_set(dark[i, begins[run] : last]):
                 border[run] |= _SHADED
+        for j in range(w):
+            before[i, j] = line[j]
         if i > 0:
             join_rows(mask[i - 1], line, i, count, runs, rows)
     rows[h] = count
 
 
 @part
-def any_foreground(mask):  # type: ignore[no-untyped-def]
-    """Return whether any pixel of a mask, (n,) uint8, is foreground, not shadow."""
-    found = False
-    for pixel in mask:
-        found |= pixel == _ALL
-    return found
-
-
-@part
 def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def]
     """Join the runs of row i to those of equal pixels above, foreground diagonally as well."""
-    begins, parents, sizes, border = runs[0], runs[1], runs[2], runs[3]
+    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
     w = line.size
     upper = rows[i - 1]
     for run in range(rows[i], count):
@@ -235,6 +230,7 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
                     low, high = min(a, b), max(a, b)
                     parents[high] = low
                     sizes[low] += sizes[high]
+                    seen[low] += seen[high]
                     border[low] |= border[high]
             other += 1
         upper = max(other - 2, rows[i - 1])
@@ -244,7 +240,7 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def finish(mask, filled, before, dark, label, area, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
+def finish(mask, filled, dark, label, area, before, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows.
 
     `new` (2, n) float64: running mean, learned at a `rate`, and newest number of new regions for each power of two of

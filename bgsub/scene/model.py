@@ -113,7 +113,7 @@ class SceneModel:
     def rewind(self) -> None:
         """Prepare for the first frame of the same stream."""
         self.objects.rewind()
-        self.segmenter.sample_memory.rewind()
+        self.segmenter.rewind()
         self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(self._light_trigger.usual)
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
@@ -139,7 +139,7 @@ class SceneModel:
         still = None if frozen else self.objects.still(self.engine.strong)  # ages end with the learning
         if compared.candidates or still is not None:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
-            mask = self.segmenter.segment(*found, frozen, still, self.mask)
+            mask = self.segmenter.segment(*found, frozen, still)
         else:
             mask = self.segmenter.empty()
         if light is not None and light.has_returned and self.objects.settling:

@@ -207,12 +207,12 @@ class Segmenter:
         chunks = -(-h * w // CHUNK)
         self._masks = [(np.zeros(shape, np.uint8), np.zeros(chunks, np.uint8)) for _ in range(2)]
         self.filled = self._masks[0][1]  # chunks of the newest mask, 0 where one is empty
-        self._new = np.zeros((2, _AREAS))  # regions, see `finish`
+        self._before, self._new = np.zeros(shape, np.uint8), np.zeros((2, _AREAS))  # of new regions, see `finish`
         self._flying = round(_FLYING * h * w * min(1, _NEAR * fps) ** 2)
         self._skip, self._lines = np.zeros(shape, np.uint8), np.empty((2, w + 10), np.uint8)
         widest = max(w, CHUNK) + _MOST_SIDE
         self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
-        runs = np.empty((4, h * w + 1), np.int32)  # takes memory where there are regions
+        runs = np.empty((5, h * w + 1), np.int32)  # takes memory where there are regions
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
         self._dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
@@ -264,6 +264,7 @@ class Segmenter:
         shadows["factors"] = self._factors.copy()
         return {
             "new": self._new[0].copy(),
+            "before": np.packbits(self._before != 0),
             "noise": self.noise.state(),
             "sample_memory": self.sample_memory.state(),
             "shadows": shadows,
@@ -272,6 +273,8 @@ class Segmenter:
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self._new[0] = array_of(state, "new", (_AREAS,), "float64", 0, LARGEST)
+        before = array_of(state, "before", (-(-self._before.size // 8),), "uint8")
+        self._before[:] = np.unpackbits(before, count=self._before.size).reshape(self.shape)
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         shadows = part_of(state, "shadows")
@@ -292,12 +295,10 @@ class Segmenter:
         background: np.ndarray,
         frozen: bool = False,
         still: tuple[np.ndarray, np.ndarray, np.ndarray, int] | None = None,
-        before: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
         # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`; `filled`
-        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates; `still`: see `keep_still`; `before`: mask of
-        # the frame before, by default of the call before
+        # (chunks,) uint8: 0 where a chunk of 64 pixels has no candidates; `still`: see `keep_still`
         self._masks.reverse()
         mask, memory, limits = self._masks[0], self.sample_memory, self._match
         self.filled = mask[1]
@@ -319,9 +320,8 @@ class Segmenter:
             _segment_kernels.keep_still(*still, mask[0].reshape(-1), mask[1])
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
-        flying = self._new, 0.0 if frozen else self.noise.rate, self._flying
-        before = self._masks[1][0] if before is None else before
-        _segment_kernels.finish(*mask, before, self._dark, self._shadows, self._area, *flying, *self._runs)
+        flying = self._before, self._new, 0.0 if frozen else self.noise.rate, self._flying
+        _segment_kernels.finish(*mask, self._dark, self._shadows, self._area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(
@@ -354,12 +354,18 @@ class Segmenter:
         """Take over what was at other pixels, (h * w,) indices."""
         self.noise.sigma[:] = self.noise.sigma.take(places).reshape(self.shape)
         self.sample_memory.move(places)
+        self._before[:] = self._before.take(places).reshape(self.shape)
+
+    def rewind(self) -> None:
+        """Prepare for the first frame of the same stream."""
+        self.sample_memory.rewind()
+        self._before[:] = 0
 
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""
         self._masks.reverse()
         mask, self.filled = self._masks[0]
-        mask[:], self.filled[:] = BACKGROUND, 0
+        mask[:], self.filled[:], self._before[:] = BACKGROUND, 0, 0
         return mask
 
     def unlearned(
