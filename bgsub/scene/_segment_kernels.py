@@ -10,6 +10,7 @@ from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
 _MANY = 3.0  # new regions of about one area per frame: more are no objects
+_BRIGHTER = 0.85  # share of their pixels that are brighter than the background: objects are darker, too
 _WIDER = 8  # times the area of such regions: up to it new ones are erased
 _SOLID = 0.3  # share of a region below which a hole in it is filled
 _FILLED, _SHADED = 2, 4  # flags of such a hole, and of a region with shadow
@@ -134,18 +135,18 @@ def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyp
 
 
 @part
-def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
-    """Erase regions smaller than `area` pixels, 8-connected and with their holes, and fill small holes; 0 and 255.
+def remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
+    """Erase regions below an area, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    New regions, of which less than half is in the mask `before`, are erased below `least`, not smaller than `area`;
-    `counts` (n,) becomes how many there are for each power of two of the area, and `before` the mask with all regions.
-    A hole is small if its area is below `area` or, without shadow in it (`dark`), below a share of the region around
-    it. Runs of equal pixels are joined to regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the
-    region, flags (at its root; 1 if it touches the border), and its pixels in `before`; `rows` (h + 1,): first run of
-    each row; `steps` (>= w, a multiple of 8) uint8.
+    The three `areas` are this one, that of new regions, which is not smaller, and that of `count_new`. Less than half of
+    a new region is in the mask `before`, which becomes the mask with all regions. A hole is small if its area is below
+    the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels are joined to
+    regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the region, flags (at its root; 1 if it touches
+    the border), and its pixels in `before`; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8)
+    uint8.
     """
     h, w = mask.shape
-    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
+    (area, least, _), begins, parents, sizes, border, seen = areas, runs[0], runs[1], runs[2], runs[3], runs[4]
     find_regions(mask, before, dark, filled, runs, rows, steps)
     for i in range(h):  # what is around a region is on the left of its first run
         for run in range(rows[i] + 1, rows[i + 1]):
@@ -161,17 +162,48 @@ def remove_small_regions(mask, before, dark, filled, area, least, counts, runs, 
                 sizes[around] += 0 if border[run] & 1 else sizes[run]  # a hole counts to its region
             elif border[around] == _FILLED:
                 sizes[run] = seen[run] = area
-    counts[:] = 0
+    count_new(x, l, mask, areas, counts, runs, rows)
     for i in range(h):
         for run in range(rows[i], rows[i + 1]):
             root = root_of(parents, run)
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
             is_new = mask[i, first] != 0 and seen[root] < _NEW * sizes[root]
-            if is_new and root == run and sizes[root] >= area:
-                counts[int(math.log2(sizes[root]))] += 1
             if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < (least if is_new else area):
                 mask[i, first:last] = 255 if mask[i, first] == 0 else 0
                 filled[(i * w + first) // CHUNK : (i * w + last - 1) // CHUNK + 1] = 1
+
+
+@part
+def count_new(x, l, mask, areas, counts, runs, rows):  # type: ignore[no-untyped-def]
+    """Write the numbers of new regions for each power of two of the area into `counts` (n,).
+
+    The last two are the pixels of those up to the last of `areas`, and how many of these are brighter than `l`.
+    """
+    (area, _, largest), begins, parents, sizes, seen = areas, runs[0], runs[1], runs[2], runs[4]
+    counts[:] = 0
+    for i in range(mask.shape[0]):
+        for run in range(rows[i], rows[i + 1]):
+            root, first = root_of(parents, run), begins[run]
+            if mask[i, first] == 0 or sizes[root] < area or seen[root] >= _NEW * sizes[root]:
+                continue
+            if root == run:
+                counts[int(math.log2(sizes[root]))] += 1
+            if sizes[root] <= largest:
+                last = begins[run + 1] if run + 1 < rows[i + 1] else mask.shape[1]
+                counts[-2] += last - first
+                counts[-1] += brighter(x[i, first:last], l[i, first:last])
+
+
+@part
+def brighter(x, l):  # type: ignore[no-untyped-def]
+    """Return how many pixels of `x` are brighter than those of `l`, both (n, c)."""
+    count = 0
+    for i in range(x.shape[0]):
+        total = np.float32(0)
+        for c in range(x.shape[1]):
+            total += np.float32(x[i, c]) - np.float32(l[i, c])
+        count += total > 0
+    return count
 
 
 @part
@@ -240,20 +272,21 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def finish(mask, filled, dark, label, area, before, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
+def finish(x, l, mask, filled, dark, label, area, before, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows.
 
-    `new` (2, n) float64: running mean, learned at a `rate`, and newest number of new regions for each power of two of
-    the area. Where there are many, as of snow, those of this area are removed, up to `largest` pixels.
+    `new` (2, n) float64: running means, learned at a `rate`, and newest ones of the `counts` of new regions. Where
+    there are many of an area, nearly all brighter than the background, as snow, these are removed, up to `largest`.
     """
     if label >= 0:
         paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
     if area > 0:
         means, counts, least = new[0], new[1], 0
-        for n in range(means.size):
-            if means[n] > _MANY:
+        for n in range(means.size - 2):
+            if means[n] > _MANY and means[-1] > _BRIGHTER * means[-2]:
                 least = min(_WIDER << n, largest)
-        remove_small_regions(mask, before, dark, filled, area, max(least, area), counts, runs, rows, steps)
+        areas = area, max(least, area), largest
+        remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, steps)
         for n in range(means.size):
             means[n] += rate * (counts[n] - means[n])
     if label > 0:

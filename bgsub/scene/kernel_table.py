@@ -34,7 +34,7 @@ scene._match_kernels.remember: i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3, 
 _START = """
 scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, f4_1, b1, f8_2, f8_2, i1_2, u1_2, u1_1, u1_2,\
  i1_2, u1_1, i2_2, i2_2
-scene._segment_kernels.finish: u1_2, u1_1, u1_2, i8, i8, u1_2, f8_2, f8, i8, i4_2, i8_1, u1_1
+scene._segment_kernels.finish: P_3, P_3, u1_2, u1_1, u1_2, i8, i8, u1_2, f8_2, f8, i8, i4_2, i8_1, u1_1
 scene._shadow_kernels.learn_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_3, f8_3, f4_1
 scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
 scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1

@@ -56,7 +56,7 @@ _BINS = 17  # of tints, each way
 _UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
 _MOST_SIDE = 31  # of the majority
-_AREAS = 32  # powers of two of the area of a region
+_AREAS = 32  # powers of two of the area of a region, and two more numbers
 _FLYING = 0.01  # of the frame: largest area of snow, rain, insects
 _NEAR = 0.1  # seconds in which no object moves farther than its own size
 _SPECKLE = 7  # pixels, side of the majority over the way in
@@ -198,6 +198,7 @@ class Segmenter:
         self._lanes, self._places = constant(channels), np.empty((self._bands, CHUNK), np.uint64)
         self._far = np.empty((self._bands, CHUNK * channels), np.uint8)
         self._find_matching = TypedKernel(_match_kernels.find_matching)
+        self._finish = TypedKernel(_segment_kernels.finish)
         self._clear_matching = TypedKernel(_match_kernels.clear_matching)
         self._shadow_kernel = TypedKernel(_shadow_kernels.find_shadows)
         self._learn_shadows = TypedKernel(_shadow_kernels.learn_shadows)
@@ -321,7 +322,7 @@ class Segmenter:
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
         flying = self._before, self._new, 0.0 if frozen else self.noise.rate, self._flying
-        _segment_kernels.finish(*mask, self._dark, self._shadows, self._area, *flying, *self._runs)
+        self._finish.call(x, background, *mask, self._dark, self._shadows, self._area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(
