@@ -138,12 +138,12 @@ def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyp
 def remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
     """Erase regions below an area, 8-connected and with their holes, and fill small holes; 0 and 255.
 
-    The three `areas` are this one, that of new regions, which is not smaller, and that of `count_new`. Less than half of
-    a new region is in the mask `before`, which becomes the mask with all regions. A hole is small if its area is below
-    the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels are joined to
-    regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the region, flags (at its root; 1 if it touches
-    the border), and its pixels in `before`; `rows` (h + 1,): first run of each row; `steps` (>= w, a multiple of 8)
-    uint8.
+    The three `areas` are this one, that of new regions, which is not smaller, and that of `count_new`. Less than half
+    of a new region is in the mask `before`, which becomes the mask with all regions. A hole is small if its area is
+    below the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels
+    are joined to regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the region, flags (at its root; 1
+    if it touches the border), and its pixels in `before`; `rows` (h + 1,): first run of each row; `steps` (>= w, a
+    multiple of 8) uint8.
     """
     h, w = mask.shape
     (area, least, _), begins, parents, sizes, border, seen = areas, runs[0], runs[1], runs[2], runs[3], runs[4]
