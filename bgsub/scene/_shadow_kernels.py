@@ -13,6 +13,7 @@ _TINY = np.float32(1e-4)
 _BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
 _ERROR = np.float32(0.02)  # joint distance from the background times the factor, if bright
 _SEEN_ERROR = np.float32(0.035)  # the same of a factor of which shadows have been seen
+_SEEN_NOISE = np.float32(3)  # squared errors that noise adds to this one, in squared noise scales: 4 times its mean
 _SEEN = 0.45  # share of shadow in what was seen of a factor from which on this is so
 _TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # the same of 3x3 brightnesses, RMS
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
@@ -264,6 +265,7 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     weak = lightest, error * error, error * error / (_WEAK * _WEAK)
     wide = square * max(_SEEN_ERROR / _ERROR * limits.tolerance, _ONE) ** 2
     ranges = limits.black, tiny, square, wide, *weak, tint
+    noise = limits.sigma.reshape(-1), _SEEN_NOISE / (scale * scale)
     levels, count = (tiny, limit, uneven, unit), 0
     for q in range(filled.size):
         a, n = q * CHUNK, min(CHUNK, flat.size - q * CHUNK)
@@ -273,7 +275,7 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
         shaded[q] = filled[q]
         if filled[q] == 0:
             continue
-        found = shade(colours, others, flat, a, n, channels, ranges, flat_dark, flat_weight)
+        found = shade(colours, others, flat, a, n, channels, ranges, noise, flat_dark, flat_weight)
         for p in range(a, a + n if found > 0 else a):
             if flat_dark[p] == 0:
                 continue
@@ -339,18 +341,18 @@ def is_alike(sums, uneven):  # type: ignore[no-untyped-def]
 
 
 @part
-def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-untyped-def]
+def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ignore[no-untyped-def]
     """Write which of n pixels from `a` on are shaded, and weights of 1 and -1; return the number of the former.
 
-    `dark` is 2 where this holds only if shadows of the factor have been seen, with an error of up to `wide`. A shaded
-    pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is left of the light has
-    another colour, as that of the sky: up to an error `square`, if g may be that of a shadow. Weak shadows, reflections
-    and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up to `weak`;
-    the limit is an ellipse with the axes change and error.
+    `dark` is 2 where this holds only if shadows of the factor have been seen, with an error of up to `wide` and what
+    the `noise` adds. A shaded pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is
+    left of the light has another colour, as that of the sky: up to an error `square`, if g may be that of a shadow.
+    Weak shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the larger the
+    error may be, up to `weak`; the limit is an ellipse with the axes change and error.
     """
     black, tiny, square, wide, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
-    flags, dark, weight = mask[a:], dark[a:], weight[a:]
+    flags, dark, weight, sigma, share = mask[a:], dark[a:], weight[a:], noise[0][a:], noise[1]
     for i in range(n):
         xl, ll = _ZERO, tiny
         for c in range(channels):
@@ -366,7 +368,7 @@ def shade(x, l, mask, a, n, channels, ranges, dark, weight):  # type: ignore[no-
             pb += p * b
             bb += b * b
         error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
-        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < wide)
+        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < wide + share * sigma[i] * sigma[i])
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         is_near = is_weak | (is_dark & (error < square))
         dark[i] = (_NEAR if is_near else _FAR if is_dark else _NONE) if flags[i] != 0 else _NONE

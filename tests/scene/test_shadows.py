@@ -130,7 +130,8 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     np.testing.assert_array_equal(shaded, filled)
     darkest, faintest = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST)
     colour = exposure * float(kernels._ERROR)
-    far = max(exposure**2 * float(kernels._SEEN_ERROR), colour)  # a dim scene has no larger one
+    # a dim scene has no larger error of its own
+    far = np.hypot(max(exposure**2 * float(kernels._SEEN_ERROR), colour), float(kernels._SEEN_NOISE) ** 0.5 * sigma)
     texture = exposure * (kernels._TEXTURE if coloured else kernels._GREY_TEXTURE)
     weak = 1 + kernels._WEAK if coloured else faintest, threshold
     wide = x.astype(float) - black, l.astype(float) - black
