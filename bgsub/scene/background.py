@@ -128,7 +128,7 @@ class TrackedBackground:
             seen = np.equal(hidden.take(self._places), 0, out=self._seen)
             if seen @ seen < _FEW * seen.size:  # a fit to these could be anything, for as long as they are few
                 seen = _EVERYTHING if known is None else np.equal(known.take(self._places), 0, out=self._seen)
-        sweep = subspace.begin(self._values, seen, PERIOD, self._entries)
+        sweep = subspace.begin(self._values, seen, PERIOD, self._entries, engine.threshold)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])

@@ -73,7 +73,7 @@ class SweepEngine:
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
         """Set the limits: a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``."""
-        self._look = CompareParams(*self._unit, threshold, factor)
+        self._look, self.threshold = CompareParams(*self._unit, threshold, factor), float(threshold)
 
     @property
     def before(self) -> np.ndarray | None:

@@ -29,8 +29,7 @@ _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _STEPS, _TOLERANCE = 15, 1e-4  # of a fit
 _JUMP = 0.1  # change of y, relative to y, ...
-_MOST = 0.7  # ... that must explain this share of what is seen, up to ...
-_NEAR = 3.0  # ... residuals of this many scales: objects that hide most of the background are no background
+_MOST = 0.7  # ... that must explain this share of what is seen: objects that hide most of the background are none
 _UNKNOWN = 1e3  # larger than any low-rank part of an image
 _APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
 
@@ -50,8 +49,8 @@ class Fit:
 class PixelSubset:
     """The basis on a random subset, `index` (s,) int64, on which the coefficients are fitted (paper, algorithm 6)."""
 
-    def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
-        self.index, self._k, self._near = index, k, _NEAR * surrogate.scale
+    def __init__(self, index: np.ndarray, k: int) -> None:
+        self.index, self._k = index, k
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
         self.work = np.empty(k + 1, np.float32), np.empty(_kernels.BLOCK, np.float32)  # of a step
         self._work = np.empty(index.size, np.float32), np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
@@ -81,12 +80,12 @@ class PixelSubset:
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
         self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
-    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, may_jump: bool = True) -> Fit:
-        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); in a video, a jump must explain most of a frame."""
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, limit: float = math.inf) -> Fit:
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); a jump must explain most values up to a limit."""
         fit = self._fitted(values, a, y, cost, _STEPS)
         change = fit.y - y
-        if not may_jump and change @ change > _JUMP**2 * (y @ y):
-            near = np.abs(values - fit.low_rank) < self._near
+        if change @ change > _JUMP**2 * (y @ y):
+            near = np.abs(values - fit.low_rank) < limit
             if (near @ a < _MOST * a.sum()) if a.size else near.mean() < _MOST:
                 fit = self._fitted(values, a, y, cost, 0)
         self._low_rank = fit.low_rank
@@ -145,7 +144,7 @@ class Subspace:
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
         self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
-        self._subset = PixelSubset(index, k, surrogate)
+        self._subset = PixelSubset(index, k)
         self._subset.gather(basis.stack, basis.deferred)
 
     # -- one vector ----------------------------------------------------------------------------------------------
@@ -173,12 +172,12 @@ class Subspace:
         self._passes += 1
         return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a))
 
-    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep:
+    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int, limit: float = math.inf) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
-        # a pending gradient is dropped; the arrays must not change before `update`
+        # a pending gradient is dropped; the arrays must not change before `update`; `limit` of residuals after a jump
         self._R = self._R[:0]
         cost = self._cost()
-        fit = self._subset.fit(values, a, self.y, cost, may_jump=False)
+        fit = self._subset.fit(values, a, self.y, cost, limit)
         self.y = fit.y
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), cost, fit, self._passes, self.basis)
