@@ -27,7 +27,7 @@ Snapshot = tuple[dict[str, Any], State]
 FOLDER, FILE = ".resume", "state"
 START_ANEW = "--overwrite starts over"
 
-_KIND = array_file.Kind("checkpoint", 22)
+_KIND = array_file.Kind("checkpoint", 23)
 _TYPES = {
     **dict.fromkeys(("version", "started"), str),
     **dict.fromkeys(("frames", "index", "skipped"), int),

@@ -35,10 +35,13 @@ _PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a mo
 _CLEAR = 0.5  # largest ratio of such a part
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
+_SAME_REGION = 0.75  # least overlap of a region with one of the check before, relative to both
+_DOUBT = -2.0  # least evidence for a ghost that is remembered, as the logarithm of a ratio of edges
 _HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000
+_TINY = 1e-9
 _RING, _SQUARE = (np.ones((side, side), np.uint8) for side in (3, 2 * _NEAR + 1))
 
 
@@ -50,7 +53,7 @@ class StandingObjects:
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support (h, w) uint8: checks that showed the background
+    # support (h, w) uint8: checks that showed the background; evidence (h, w) float32: for a ghost, 0 where unknown
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -74,6 +77,7 @@ class StandingObjects:
         self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
         self._leftovers: np.ndarray | None = None
+        self._evidence = np.zeros(self._shape[:2], np.float32)
         self._objects = np.zeros(self._shape[:2], np.uint8)  # while the light changes, those that were there before
         self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
 
@@ -84,6 +88,7 @@ class StandingObjects:
             "anchor": copied(self.anchor),
             "support": copied(self.support),
             "objects": self._objects.copy(),
+            "evidence": self._evidence.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
         return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
@@ -96,12 +101,13 @@ class StandingObjects:
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
         self._objects = array_of(state, "objects", shape, "uint8")
+        self._evidence = array_of(state, "evidence", shape, "float32", _DOUBT, 0)
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "_objects", "_leftovers"):
+        for name in ("age", "support", "_objects", "_leftovers", "_evidence"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -244,12 +250,16 @@ class StandingObjects:
             if self._ghosts and self._oldest >= self._frames(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
+            else:
+                self._evidence.fill(0)
         return chosen
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
-        # background was seen compared with the region, the clearer this must be
+        # background was seen compared with the region, the clearer this must be; a person who stands there is judged
+        # many times, and one slip would make them background: what the last checks found counts, too
+        evidence, self._evidence = self._evidence, np.zeros_like(self._evidence)
         for box, region, most in self._standing_regions(mask):
             clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
             odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
@@ -258,7 +268,13 @@ class StandingObjects:
             alike = [likeness(image, region, around, float(self._full)) for image in images]
             colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
             is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
-            if is_relit or steps[0] < min(odds, most) * steps[1] * colours:
+            found = math.log(max(min(odds, most) * steps[1] * colours, _TINY) / max(steps[0], _TINY))
+            known = evidence[box] != 0
+            if np.count_nonzero(known & inside) >= _SAME_REGION * np.count_nonzero(known | inside):
+                found += float(evidence[box][inside].mean())
+            if not is_relit and found <= 0:
+                self._evidence[box][inside] = max(found, _DOUBT)
+            else:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 

@@ -214,6 +214,21 @@ def test_ghosts_are_released_and_standing_objects_kept(channels):
     assert not feed(standing(channels, ghosts=False), empty, occupied, mask, 2 * FPS)
 
 
+def test_one_doubtful_check_does_not_make_a_standing_object_a_ghost():
+    frame, before, after = np.full((3, H, W, 1), 0.3, F)
+    frame[BOX], before[BOX], after[BOX] = 0.6, 0.5, 0.7
+    seen = frame, after, mask_of(BOX)
+    assert feed(standing(ghosts=True), *seen, FPS)
+    objects = standing(ghosts=True)
+    assert not feed(objects, frame, before, mask_of(BOX), FPS)
+    assert not feed(objects, *seen, LOOKS)
+    assert feed(objects, *seen, 8 * LOOKS)
+    objects = standing(ghosts=True)
+    feed(objects, frame, before, mask_of(BOX), FPS)
+    feed(objects, frame, before, mask_of(), LOOKS)  # it leaves
+    assert min(feed(objects, *seen, FPS)) <= 3 * FPS // 10 + LOOKS
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("gain", [0.5, 1.6])
 def test_a_surface_in_other_light_is_released_and_another_one_kept(channels, gain):
