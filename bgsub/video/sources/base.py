@@ -4,7 +4,6 @@ import logging
 import math
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -101,7 +100,7 @@ def without_alpha(image: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(image[:, :, :3]) if channels == 4 else image
 
 
-class FrameSource(ABC):
+class FrameSource:
     """Frames in order, from a file, a folder, a camera or an array.
 
     Each iteration yields all frames from the start, unless the source is live. A source is a context manager.
@@ -117,6 +116,10 @@ class FrameSource(ABC):
 
     Attributes
     ----------
+    size : (int, int)
+        Width and height of the frames in pixels.
+    length : int or None
+        Number of frames, for videos an estimate from the header; None if unknown.
     live : bool
         Whether frames arrive in real time, such as from a camera.
     restartable : bool
@@ -141,8 +144,8 @@ class FrameSource(ABC):
 
     Notes
     -----
-    A subclass defines `size`, `length` and ``_frames``, which yields the frames from the start; ``_time`` returns the
-    time of a frame at the frame rate.
+    A subclass sets `size` and `length`, and defines ``_frames``, which yields the frames from the start; ``_time``
+    returns the time of a frame at the frame rate.
 
     Examples
     --------
@@ -157,6 +160,8 @@ class FrameSource(ABC):
     [0.0, 0.1, 0.2]
     """
 
+    size: tuple[int, int] = (0, 0)
+    length: int | None = None
     live: bool = False
     restartable: bool = False
     numbered: bool = False
@@ -178,19 +183,9 @@ class FrameSource(ABC):
         self._closed = False
 
     @property
-    @abstractmethod
-    def size(self) -> tuple[int, int]:
-        """Width and height of the frames in pixels."""
-
-    @property
     def fps(self) -> Fraction | None:
         """Frames per second: the given ones, or those of the input; None if unknown."""
         return self._given_fps or self._own_fps
-
-    @property
-    @abstractmethod
-    def length(self) -> int | None:
-        """Number of frames, for videos an estimate from the header; None if unknown."""
 
     @property
     def dropped(self) -> int:
@@ -263,7 +258,7 @@ class FrameSource(ABC):
                 return
             yield frame
 
-    def cancel(self) -> None:  # noqa: B027 - only live sources wait
+    def cancel(self) -> None:
         """End a wait for the next frame, from any thread; a live source yields no frame after that."""
 
     def close(self) -> None:
@@ -312,6 +307,7 @@ class SelectedSource(FrameSource):
         self.live, self.numbered, self.restartable = source.live, source.numbered, source.restartable
         self.path, self.files = source.path, source.files
         self.has_audio, self.is_retimed = source.has_audio, source.is_retimed
+        self.length = selection.count(source._number_at, source.length)
 
     size = _of_source("size")
     paths = _of_source("paths")
@@ -324,11 +320,6 @@ class SelectedSource(FrameSource):
         """Frames per second of the part; None if unknown."""
         fps = self._source.fps
         return None if fps is None else fps / self._selection.every
-
-    @property
-    def length(self) -> int | None:
-        """Number of frames, an estimate like that of the source; None if unknown."""
-        return self._selection.count(self._source._number_at, self._source.length)
 
     def cancel(self) -> None:
         self._source.cancel()

@@ -220,9 +220,6 @@ class CameraSource(FrameSource):
     ...     frame = next(iter(source))
     """
 
-    size: tuple[int, int] = (0, 0)
-    length: int | None = None  # known for a recorded video on the network
-
     def __init__(
         self,
         camera: int | str,

@@ -164,7 +164,7 @@ class ImageSequenceSource(FrameSource):
     """
 
     restartable = numbered = True
-    length: int = 0
+    length: int
 
     def __init__(self, paths: Paths, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if isinstance(paths, (str, os.PathLike)):
@@ -181,7 +181,7 @@ class ImageSequenceSource(FrameSource):
         self.length = len(self._paths)
 
     @cached_property
-    def size(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:  # type: ignore[override] # read at the first access
         """Width and height in pixels of the first image that can be read."""
         for path in self._paths:
             try:
@@ -220,8 +220,7 @@ class PagedImageSource(FrameSource):
     """The pages of one image file as frames; parameters and errors as those of `ImageSequenceSource`."""
 
     restartable = True
-    size: tuple[int, int] = (0, 0)
-    length: int = 0
+    length: int
 
     def __init__(
         self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
@@ -282,8 +281,7 @@ class ArraySource(FrameSource):
     """
 
     restartable = True
-    size: tuple[int, int] = (0, 0)
-    length: int = 0
+    length: int
 
     def __init__(self, array: np.ndarray, *, fps: float | Fraction | None = None) -> None:
         super().__init__("array", fps=fps)

@@ -71,9 +71,6 @@ class Pipe:
 class PipeSource(DecodedSource):
     """The frames of a video from a pipe, once, in any container that can be read from front to back."""
 
-    size: tuple[int, int] = (0, 0)
-    length = None
-
     def __init__(self, pipe: Pipe, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         super().__init__(pipe.name, on_error, fps)
         self._pipe, self._begun = pipe, False

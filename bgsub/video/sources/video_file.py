@@ -53,8 +53,6 @@ class VideoFileSource(av_container.DecodedSource):
     """
 
     restartable = True
-    size: tuple[int, int] = (0, 0)  # after the rotation
-    length: int | None = None
 
     def __init__(
         self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
@@ -217,8 +215,6 @@ class FileSeries(FrameSource):
     """Consecutive video files of one camera; frame numbers and times continue from file to file."""
 
     restartable = True
-    size: tuple[int, int] = (0, 0)
-    length: int | None = None
 
     def __init__(self, paths: Sequence[Path], *, on_error: str, fps: float | Fraction | None) -> None:
         super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
