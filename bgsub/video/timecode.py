@@ -107,23 +107,19 @@ class Selection:
         """Parse the places with `Timecode.parse`, and check their order and `every`; errors have the `names`."""
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")
-        places = zip({"start": start, "end": end, "duration": duration}.items(), names, strict=True)
-        given = {field: Timecode.parse(value, name) for (field, value), name in places if value is not None}
-        part = cls(**given, every=every)
-        part._check(*names)
-        return part
-
-    def _check(self, start_name: str, end_name: str, length_name: str) -> None:
-        if self.end is not None and self.duration is not None:
-            got = f"got {end_name} {self.end} and {length_name} {self.duration}"
+        places = zip((start, end, duration), names, strict=True)
+        first, last, length = (None if value is None else Timecode.parse(value, name) for value, name in places)
+        start_name, end_name, length_name = names
+        if last is not None and length is not None:
+            got = f"got {end_name} {last} and {length_name} {length}"
             raise ParameterError(f"use either {end_name} or {length_name}, {got}")
-        if self.duration is not None and self.duration.amount <= 0:
-            raise ParameterError(f"{length_name} must be more than 0, got {self.duration}")
-        if self.end is None:
-            return
-        start = self.start or (Timecode(frame=0) if self.end.frame is not None else Timecode(seconds=Fraction(0)))
-        if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
-            raise ParameterError(f"{end_name} must come after {start_name} ({start}), got {self.end}")
+        if length is not None and length.amount <= 0:
+            raise ParameterError(f"{length_name} must be more than 0, got {length}")
+        if last is not None:
+            begin = first or (Timecode(frame=0) if last.frame is not None else Timecode(seconds=Fraction(0)))
+            if (begin.frame is None) == (last.frame is None) and last.amount <= begin.amount:
+                raise ParameterError(f"{end_name} must come after {start_name} ({begin}), got {last}")
+        return cls(first, last, length, every)
 
     def count(self, number_at: NumberAt, length: int | None) -> int | None:
         """Return the number of frames of the part in a source of `length` frames; None if unknown."""
@@ -132,15 +128,13 @@ class Selection:
             return None
         ends = [length, number_at(self.end) if self.end else None]
         if self.duration is not None:
-            ends.append(self._end_by_duration(self.duration, first, number_at))
+            begin = self.start.seconds if self.start is not None and self.duration.seconds is not None else None
+            if begin is not None:
+                ends.append(number_at(Timecode(seconds=begin + self.duration.amount)))
+            elif (count := number_at(self.duration)) is not None:
+                ends.append(first + count)
         known = [end for end in ends if end is not None]
         return -(-max(min(known) - first, 0) // self.every) if known else None
-
-    def _end_by_duration(self, duration: Timecode, first: int, number_at: NumberAt) -> int | None:
-        if duration.seconds is not None and self.start is not None and self.start.seconds is not None:
-            return number_at(Timecode(seconds=self.start.seconds + duration.seconds))
-        count = number_at(duration)
-        return None if count is None else first + count
 
 
 ALL = Selection()

@@ -216,13 +216,10 @@ class FrameSource:
 
     def take(self, part: Part) -> Iterator[Frame]:
         """Iterate over the frames of `part`, without decoding the others where possible."""
-        self._begin()
-        return self._part(part)
-
-    def _begin(self) -> None:
         if self._closed:
             raise SourceError(f"{self.name} is closed")
         self.skipped = 0
+        return self._part(part)
 
     def alike(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield the frames with the size, channels and type of the first one; others count as unreadable.

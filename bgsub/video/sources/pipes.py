@@ -100,16 +100,13 @@ class PipeSource(DecodedSource):
         super().close()
         self._pipe.close()
 
-    def _begin(self) -> None:
-        super()._begin()
-        if self._begun:
-            raise SourceError(f"{self.name} can be read once only")
-        self._begun = True
-
     def _no_video(self) -> str:
         return f"{self.name} is not a video that can be read without seeking (an MP4 file needs its index at the front)"
 
     def _part(self, part: Part) -> Iterator[Frame]:
+        if self._begun:
+            raise SourceError(f"{self.name} can be read once only")
+        self._begun = True
         return self._converted(part.select(self._going_on(self._decoded)))
 
     def _good_frames(self) -> Iterator[tuple[int, float | None, Any]]:
