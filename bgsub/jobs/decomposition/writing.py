@@ -38,8 +38,8 @@ class Target:
 
 def frame_targets(as_images: bool) -> list[Target]:
     """Return the outputs for frames: two folders of images, or two videos."""
-    write, ending = (_write_images, "") if as_images else (_write_video, ".mp4")
-    return [Target(f"{part}{ending}", partial(write, part), as_images) for part in _PARTS]
+    ending = "" if as_images else ".mp4"
+    return [Target(f"{part}{ending}", partial(_write_frames, part), as_images) for part in _PARTS]
 
 
 def matrix_targets(ending: str) -> list[Target]:
@@ -60,12 +60,8 @@ def _arrays_of(samples: Samples, model: RobustPCA) -> dict[str, np.ndarray]:
     }
 
 
-def _write_npz(path: Path, samples: Samples, model: RobustPCA) -> None:
-    np.savez(path, **_arrays_of(samples, model))  # type: ignore[arg-type]
-
-
 #: The output with all arrays.
-ARRAYS = Target("decomposition.npz", _write_npz)
+ARRAYS = Target("decomposition.npz", lambda path, *fit: np.savez(path, **_arrays_of(*fit)))  # type: ignore[arg-type]
 
 
 def _write_mat(path: Path, samples: Samples, model: RobustPCA) -> None:
@@ -84,25 +80,22 @@ def _write_npy(part: str, path: Path, samples: Samples, model: RobustPCA) -> Non
         np.save(SimpleNamespace(write=file.write), samples.restore(getattr(model, f"{part}_")))
 
 
-def _picture(part: str, samples: FrameSamples, row: np.ndarray) -> np.ndarray:
-    """Return a row of a part as an image, the sparse part by its absolute value."""
-    return samples.image(np.abs(row) if part == "sparse" else row)
-
-
-def _write_video(part: str, path: Path, samples: FrameSamples, model: RobustPCA) -> None:
-    with VideoSink(path, "background", samples.fps) as sink:
-        for frame, row in zip(samples.frames, getattr(model, f"{part}_"), strict=True):
-            sink.write(frame, as_separation(_picture(part, samples, row)))
-
-
-def _write_images(part: str, folder: Path, samples: FrameSamples, model: RobustPCA) -> None:
-    folder.mkdir()
+def _write_frames(part: str, path: Path, samples: FrameSamples, model: RobustPCA) -> None:
+    """Write the rows of a part as a video or into a folder of images, those of the sparse part as absolute values."""
+    rows = (np.abs(row) if part == "sparse" else row for row in getattr(model, f"{part}_"))
+    pictures = zip(samples.frames, map(samples.image, rows), strict=True)
+    if path.suffix:
+        with VideoSink(path, "background", samples.fps) as sink:
+            for frame, image in pictures:
+                sink.write(frame, as_separation(image))
+        return
+    path.mkdir()
     taken: set[str] = set()
-    for frame, row in zip(samples.frames, getattr(model, f"{part}_"), strict=True):
+    for frame, image in pictures:
         # images of the same name may come from several folders
         name = frame.name if frame.name not in taken else f"{frame.name}_{frame.index}"
         taken.add(name)
-        write_image(folder / f"{name}.png", _picture(part, samples, row), durable=False)
+        write_image(path / f"{name}.png", image, durable=False)
 
 
 @contextmanager
