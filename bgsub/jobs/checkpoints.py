@@ -5,7 +5,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -28,13 +28,6 @@ FOLDER, FILE = ".resume", "state"
 START_ANEW = "--overwrite starts over"
 
 _KIND = array_file.Kind("checkpoint", 23)
-_TYPES = {
-    **dict.fromkeys(("version", "started"), str),
-    **dict.fromkeys(("frames", "index", "skipped"), int),
-    "identity": dict,
-    "sinks": list | None,
-    "progress": dict | None,
-}
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 _EARLY = 0.5  # of the interval, after which a state is taken that is smaller than usual
 
@@ -43,14 +36,14 @@ _EARLY = 0.5  # of the interval, after which a state is taken that is smaller th
 class Checkpoint:
     """The state of a run between two frames."""
 
-    identity: dict[str, Any]  # of the job, see `JobIdentity`
+    identity: dict  # of the job, see `JobIdentity`
     version: str = __version__  # of bgsub that made it
     started: str = ""  # start of the first run, in ISO format, for the names of outputs
     frames: int = 0  # written
     index: int = -1  # `Frame.index` of the last of them; -1 before the first
     skipped: int = 0  # frames before it that could not be read
-    sinks: list[dict[str, Any]] | None = None  # states for `Sink.resume`, in the order of the sinks
-    progress: dict[str, Any] | None = None  # state of the statistics
+    sinks: list | None = None  # states for `Sink.resume`, in the order of the sinks
+    progress: dict | None = None  # state of the statistics
     model: Snapshot | None = None  # the subtractor; None before the first frame
 
     @property
@@ -74,7 +67,8 @@ class Checkpoint:
             datetime.fromisoformat(found.started or "2000-01-01")
         except (KeyError, TypeError, ValueError) as error:
             raise SourceError(f"the checkpoint '{path}' is damaged: {error}") from None
-        wrong = [name for name, kinds in _TYPES.items() if not isinstance(getattr(found, name), kinds)]
+        kinds: dict[str, Any] = {field.name: field.type for field in fields(cls) if field.name != "model"}
+        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(found, name), kind)]
         if wrong or (found.frames > 0 and found.model is None):
             raise SourceError(f"the checkpoint '{path}' is damaged: {', '.join(wrong) or 'it has no model'}")
         return found
