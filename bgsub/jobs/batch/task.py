@@ -24,9 +24,8 @@ from bgsub.jobs.job_state import JobIdentity, sizes_of
 from bgsub.jobs.run import run_job
 from bgsub.numerics.memory import is_lack_of_memory, share_memory
 from bgsub.numerics.threads import cores, limit_threads
-from bgsub.separation import Separation
 from bgsub.storage.durable_io import as_sink_error, write_whole
-from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.base import FrameSource
 
 _WARNINGS = 20
 
@@ -106,27 +105,14 @@ def _is_retryable(error: Exception) -> bool:
     return may_pass and not isinstance(error, (SourceError, ParameterError, DependencyError))
 
 
-class _CancelCheck:
-    """Checks after each frame whether the task is cancelled; `begun` is whether the source was opened."""
-
-    def __init__(self, is_cancelled: IsCancelled) -> None:
-        self._is_cancelled, self.begun = is_cancelled, False
-
-    def __call__(self, _source: FrameSource) -> AbstractContextManager[Callable[[Frame, Separation], None]]:
-        self.begun = True
-        return nullcontext(self.check)
-
-    def check(self, *_frame: object) -> None:
-        """Raise `Cancelled` if the task is cancelled."""
-        if self._is_cancelled():
+def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
+    def check(*_frame: object) -> None:
+        if is_cancelled():
             raise Cancelled("the batch has ended")
 
-
-def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
-    cancel_check = _CancelCheck(is_cancelled)
     try:
         job = relocated(task.job, folder)
-        made = _run(job, cancel_check, goes_on)
+        made = _run(job, check, goes_on)
         if made.already_done:  # a kill came before the record was written
             raise _CannotContinue(f"'{folder}' is finished, but its record is missing")
         result = made.as_dict()
@@ -134,7 +120,7 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
         if os.path.lexists(folder / RECORD):
             raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
         result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
-        cancel_check.check()
+        check()
         with as_sink_error(folder / RECORD, OutputError):
             folder.mkdir(exist_ok=True)
             # Without the clips, which users may delete.
@@ -151,19 +137,25 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
     return Outcome(folder.name, result)
 
 
-def _run(job: Job, cancel_check: _CancelCheck, goes_on: bool) -> JobResult:
-    """Do a job, with checkpoints where its outputs support them."""
+def _run(job: Job, check: Callable[..., None], goes_on: bool) -> JobResult:
+    """Do a job, with checkpoints where its outputs support them; `check` is called after each frame."""
+    opened: list[FrameSource] = []
+
+    def watch(source: FrameSource) -> AbstractContextManager[Callable[..., None]]:
+        opened.append(source)
+        return nullcontext(check)
+
     try:
-        return run_job(replace(job, resume=job.record is None), watch=cancel_check)
+        return run_job(replace(job, resume=job.record is None), watch=watch)
     except BgsubError as error:
-        if cancel_check.begun:
+        if opened:
             raise
         if goes_on:
             raise _CannotContinue(str(error).removesuffix(f"; {START_ANEW}")) from None
         if not isinstance(error, SinkError):
             raise
         shutil.rmtree(job.output, ignore_errors=True)
-        return run_job(job, watch=cancel_check)
+        return run_job(job, watch=watch)
 
 
 def relocated(job: Job, folder: Path) -> Job:
