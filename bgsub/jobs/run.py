@@ -178,7 +178,11 @@ def execute(
         if save_model is not None and (summary.frames or summary.stopped == "end"):
             with finishing():
                 subtractor.save(save_model)
-    result = _result(source, summary, statistics, sinks, save_model)
+    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
+    motion = None if listing is None else listing.rows()
+    made = _existing(sinks, save_model)
+    result = JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
     if broken is not None:
         broken.result = result
         raise broken
@@ -194,16 +198,6 @@ def _output_errors(others: Sequence[Exception]) -> Iterator[None]:
         if isinstance(error, OutputError) or error in others:
             raise
         raise OutputError(str(error)) from error
-
-
-def _result(
-    source: FrameSource, summary: Summary, statistics: Statistics, sinks: Sequence[Sink], save_model: Path | None
-) -> JobResult:
-    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
-    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
-    motion = next((sink.rows() for sink in sinks if isinstance(sink, MotionListSink)), None)
-    made = _existing(sinks, save_model)
-    return JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
@@ -308,15 +302,11 @@ class RegionSubtractor:
         """Return the box of a frame, in which the regions of the first one are; ParameterError for another shape."""
         given = self._given
         if given is not self._used:
-            self._fit(frame, *given)
-            self._used = given
+            if frame.ndim not in (2, 3):
+                raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
+            inside = processed(frame.shape, *given, or_nothing=self._privacy is not None)
+            self._box = surroundings(inside) if self._privacy is None else (slice(None), slice(None))
+            self._inside, self._shape, self._used = inside[self._box].copy(), frame.shape, given
         if frame.shape != self._shape:
             raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")
         return np.ascontiguousarray(frame[self._box])
-
-    def _fit(self, frame: np.ndarray, regions: Regions | None, ignored: Regions | None) -> None:
-        if frame.ndim not in (2, 3):
-            raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
-        inside = processed(frame.shape, regions, ignored, or_nothing=self._privacy is not None)
-        self._box = surroundings(inside) if self._privacy is None else (slice(None), slice(None))
-        self._inside, self._shape = inside[self._box].copy(), frame.shape
