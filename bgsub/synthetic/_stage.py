@@ -5,7 +5,7 @@ only the weights.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -89,15 +89,6 @@ class Picture:
     irradiance: np.ndarray  # (J, h, w), float32: light that arrives at each pixel's surface
     depth: np.ndarray  # (h, w), float32: depth z of the surface at each pixel centre, in metres
     ground: np.ndarray  # (h, w), bool: where the surface is ground
-    _last: tuple[tuple[float, ...], np.ndarray] = field(default=((), np.empty(0)), repr=False)
-
-    def under(self, weights: tuple[float, ...]) -> np.ndarray:
-        """Return the radiance (h, w, 3) under weighted lights; the caller must not write into it."""
-        last_weights, image = self._last
-        if last_weights != weights:
-            image = mix(self.layers, weights)
-            self._last = (weights, image)
-        return image
 
 
 def mix(layers: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:

@@ -36,7 +36,7 @@ class Sheet:
     def __init__(self, camera: Camera, picture: Picture, weights: tuple[float, ...]) -> None:
         self._camera, self._picture, self._weights = camera, picture, weights
         self._depth = picture.depth.copy()
-        self.radiance = picture.under(weights).copy()  # (h, w, 3), float32: linear light, BGR
+        self.radiance = mix(picture.layers, weights)  # (h, w, 3), float32: linear light, BGR
         self.shade = np.zeros(self._depth.shape, np.float32)  # share of the light that shadows remove
         self.cover = np.zeros(self._depth.shape, np.float32)  # share that movers cover, exactly 0 elsewhere
         self.owner = np.zeros(self._depth.shape, np.float32)  # number of the visible mover, in order of entry from 1
