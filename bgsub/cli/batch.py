@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,12 +15,8 @@ from bgsub.cli.pipeline import show_result
 from bgsub.errors import ParameterError, SourceError, counted, printable
 from bgsub.jobs import batch as batches
 from bgsub.jobs.interrupts import stopped_by
+from bgsub.jobs.job import Job
 from bgsub.storage.durable_io import unlink
-
-if TYPE_CHECKING:
-    from bgsub.jobs.batch.files import Entry
-    from bgsub.jobs.batch.run import BatchResult
-    from bgsub.jobs.job import Job
 
 
 @click.command(
@@ -97,7 +93,7 @@ def batch(
 
     how: dict[str, Any] = {"workers": workers, **{name: options.pop(name) for name in ("retries", "overwrite")}}
 
-    def job_of(source: str, folder: Path) -> "Job":
+    def job_of(source: str, folder: Path) -> Job:
         inside = {"save_model": model_name and folder / model_name, "record": record and folder / record}
         return make_job(source, folder, {**options, **inside})
 
@@ -135,7 +131,7 @@ class _Progress:
         if skipped:
             self._log(f"{skipped} of {counted(todo + skipped, 'file')} done before")
 
-    def __call__(self, entry: "Entry") -> None:
+    def __call__(self, entry: "batches.Entry") -> None:
         self._ended += 1
         self._failed += entry.state == "failed"
         if self._failed:
@@ -146,7 +142,7 @@ class _Progress:
         self._log(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
 
 
-def _report(result: "BatchResult", failures_are_shown: bool) -> None:
+def _report(result: "batches.BatchResult", failures_are_shown: bool) -> None:
     """Print the failures unless the progress log has shown them, and the summary."""
     for entry in () if failures_are_shown else result.failed:
         click.echo(printable(f"failed: {entry.source.path}: {entry.error}"), err=True)

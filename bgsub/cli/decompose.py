@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from bgsub import robust_pca
 from bgsub.cli import options as opt
 from bgsub.cli.help import INPUT, METHOD, OUTPUT
 from bgsub.cli.pipeline import show_result
@@ -18,9 +19,6 @@ from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, counted
 from bgsub.jobs import decomposition
 from bgsub.numerics.memory import in_words
-
-if TYPE_CHECKING:
-    from bgsub.robust_pca.parameters import Progress
 
 _ESTIMATOR = ("iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "on_error", "fps")
@@ -129,13 +127,13 @@ def _check_use(context: click.Context, source: str) -> None:
 
 
 @contextmanager
-def _watch(name: str, memory: int, last: float | None) -> "Iterator[Callable[[Progress], None]]":
+def _watch(name: str, memory: int, last: float | None) -> "Iterator[Callable[[robust_pca.Progress], None]]":
     """Show the progress of a fit that needs some bytes of memory; `last` is the mu of its last steps, if known."""
-    first: Progress | None = None
+    first: robust_pca.Progress | None = None
     done = 0
     with show_progress(f"{name}, {in_words(memory)}", None, unit="steps") as meter:
 
-        def tell(step: "Progress") -> None:
+        def tell(step: "robust_pca.Progress") -> None:
             nonlocal first, done
             if first is None or step.half != first.half:
                 first = step

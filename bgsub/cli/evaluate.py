@@ -189,7 +189,7 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, overwrite: boo
         source.name = f"scene '{scene}'"
         outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source, overwrite)
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.fps))
-        result = run_pipeline(source, subtractor, outputs, RunReporter(observer=scorer))
+        result = run_pipeline(source, subtractor, outputs, reporter=RunReporter(observer=scorer))
     check_whole(result, ends=True)
     if not (Reporting.of().quiet or Reporting.of().json):
         click.echo(f"against ground truth: {scorer.text()}")

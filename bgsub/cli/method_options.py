@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+import bgsub
 from bgsub.cli.help import METHOD, SCENE, SUBSPACE, Option
 from bgsub.cli.options import check_file, file_option, number_of
 from bgsub.cli.reporting import logger
@@ -16,9 +17,6 @@ from bgsub.cli.setting_sources import called, setting_of
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.parameters import SPELLINGS, SUBTRACTOR, Parameter, SubspaceParameters, table_of
-
-if TYPE_CHECKING:
-    from bgsub.subtractor import BackgroundSubtractor
 
 #: The parameters that commands have: ``--fps`` is that of the source, and `on_change` is not needed for its frames.
 METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
@@ -133,12 +131,10 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
 
 
-def make_subtractor(options: dict[str, Any]) -> "BackgroundSubtractor":
+def make_subtractor(options: dict[str, Any]) -> "bgsub.BackgroundSubtractor":
     """Return a new subtractor with the parameters among `options`; ParameterError for a bad combination."""
-    from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it imports Numba
-
     fps = {"fps": options["fps"]} if options.get("fps") else {}
-    return BackgroundSubtractor(**given(options), **fps)
+    return bgsub.BackgroundSubtractor(**given(options), **fps)
 
 
 model_option = file_option("--model", group=METHOD, help="Continue with a saved model.")

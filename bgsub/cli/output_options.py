@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from bgsub import events
 from bgsub.cli import options as opt
 from bgsub.cli.help import CLIPS, EVENTS, METHOD, NOTIFICATIONS, OUTPUT
 from bgsub.cli.method_options import given, model_option
@@ -70,18 +71,13 @@ def _values(options: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]
 
 def _check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> None:
     """Raise ParameterError as `CommandNotifier` does."""
-    if texts:
-        from bgsub.events.notifications.destinations import CommandNotifier  # noqa: PLC0415 - few runs need it
-
-        for text in texts:
-            CommandNotifier(text, missing=missing)
+    for text in texts:
+        events.CommandNotifier(text, missing=missing)
 
 
 def _check_addresses(texts: tuple[str, ...]) -> None:
-    from bgsub.events.notifications.destinations import WebhookNotifier  # noqa: PLC0415 - few runs need it
-
     for text in texts:
-        WebhookNotifier(text)
+        events.WebhookNotifier(text)
 
 
 def _use_preset(context: click.Context, _option: click.Parameter, value: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,8 +27,6 @@ from bgsub.video.timecode import CLOSE, Timecode
 if TYPE_CHECKING:
     from bgsub.evaluation.sequences import OnlineScorer
     from bgsub.separation import Separation
-    from bgsub.subtractor.subtractor import BackgroundSubtractor
-    from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
 
 
@@ -107,19 +105,11 @@ def show_result(values: dict[str, Any], sentence: str, is_silent: bool = False) 
         click.echo(printable(sentence))
 
 
-def run_pipeline(
-    source: FrameSource,
-    subtractor: BackgroundSubtractor,
-    sinks: Sequence[Sink],
-    reporter: RunReporter,
-    *,
-    controls: Controls | None = None,
-    **options: Any,
-) -> JobResult:
-    """Run an opened source with options as for `execute`, and print the summary."""
+def run_pipeline(*opened: Any, reporter: RunReporter, controls: Controls | None = None, **options: Any) -> JobResult:
+    """Run a source, a subtractor and sinks, with options as for `execute`, and print the summary."""
     from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
-    return _reported(partial(execute, source, subtractor, sinks, **options), reporter, controls)
+    return _reported(partial(execute, *opened, **options), reporter, controls)
 
 
 def run_job(job: Job, reporter: RunReporter | None = None) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from bgsub import events, video
 from bgsub.cli import options as opt
 from bgsub.cli.help import EVENTS, OUTPUT
 from bgsub.cli.reporting import Reporting, json_option
 from bgsub.cli.settings import Command
 from bgsub.errors import counted, printable
-from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection, Timecode
 
 _place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.checked, Timecode.parse))
@@ -61,13 +61,12 @@ def search(
     also be a video or folder of masks. The number is the ID of the object or that of the motion event; the peak is the
     largest share of the region. Times are from the start of each recording; those of cameras have a date as well.
     """
-    from bgsub.events.motion import MotionRules  # noqa: PLC0415 - it imports NumPy
-    from bgsub.events.search import search_results  # noqa: PLC0415 - as above
+    from bgsub.events.search import search_results  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
 
     part = Selection.parse(start, end, None, 1, ("--from", "--to", ""))
-    regions = Regions(region)
-    rules = MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
+    regions = video.Regions(region)
+    rules = events.MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
     rules.check_regions(regions.names)
     with opt.claimed(csv):
         rows = search_results(place, regions, rules, part)
