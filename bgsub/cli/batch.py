@@ -62,14 +62,7 @@ from bgsub.storage.durable_io import unlink
 )
 @reporting.json_option()
 def batch(
-    *,
-    patterns: tuple[str, ...],
-    output: Path,
-    workers: int | None,
-    scheduler: str | None,
-    model_name: str | None,
-    record: Path | None,
-    **options: Any,
+    *, patterns: tuple[str, ...], output: Path, model_name: str | None, record: Path | None, **options: Any
 ) -> int:
     """Process many files as "bgsub run" does, without notifications.
 
@@ -83,15 +76,14 @@ def batch(
     stop the others; it is listed at the end, and the exit code is 1. --save-model and --record take a name here, of a
     file or folder in the folder of each result.
     """
-    if scheduler is not None and workers is not None:
+    how = {name: options.pop(name) for name in ("workers", "scheduler", "retries", "overwrite")}
+    if how["scheduler"] is not None and how["workers"] is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     if "-" in patterns:
         raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
     for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", record)):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{flag} takes the name of a {kind} without a folder here, got '{path}'")
-
-    how: dict[str, Any] = {"workers": workers, **{name: options.pop(name) for name in ("retries", "overwrite")}}
 
     def job_of(source: str, folder: Path) -> Job:
         inside = {"save_model": model_name and folder / model_name, "record": record and folder / record}
@@ -102,9 +94,7 @@ def batch(
     with reporting.bar(unit=" files", mininterval=0, disable=kind != "bar") as drawn:
         old = page if how["overwrite"] else None
         progress = _Progress(drawn, reporting.progress_logger.info if kind == "log" else reporting.to_file, old)
-        result = batches.run_batch(
-            patterns, output, make_job=job_of, started=progress.start, progress=progress, scheduler=scheduler, **how
-        )
+        result = batches.run_batch(patterns, output, make_job=job_of, started=progress.start, progress=progress, **how)
     if "html" in options["event_formats"]:
         from bgsub.events.results import write_overview  # noqa: PLC0415 - it imports NumPy
 

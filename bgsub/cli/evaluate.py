@@ -75,10 +75,6 @@ def evaluate(
     results: Path | None,
     masks: Path | None,
     sheet_file: Path | None,
-    worst: int,
-    overwrite: bool,
-    fps: float | None,
-    online: bool,
     **options: Any,
 ) -> None:
     """Run the method on sequences with ground truth and score the masks.
@@ -99,7 +95,7 @@ def evaluate(
         raise ParameterError("--worst needs --sheet")
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
-    makers: dict[str, Callable[[], Any]] = {"bgsub": partial(make_subtractor, {**options, "fps": fps})}
+    makers: dict[str, Callable[[], Any]] = {"bgsub": partial(make_subtractor, options)}
     makers |= {name: partial(evaluation.make_method, name) for name in peers}
     if results is None:
         made = {name: make() for name, make in makers.items()}  # errors show now, not after hours
@@ -108,14 +104,14 @@ def evaluate(
         parameters = {results.resolve().name: {"results": str(results)}}
     sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)
     sequences = evaluation.find_sequences(directories)
-    if not overwrite:
+    if not options["overwrite"]:
         _check_free(sequences, masks, sheet_file)
-    run = partial(evaluation.compare, sequences, makers, masks=masks, online=online)
+    run = partial(evaluation.compare, sequences, makers, masks=masks, online=options["online"])
     if results is not None:
         run = partial(evaluation.compare_results, sequences, results)
     scores: list[evaluation.Score] = []
     try:
-        for score in run(sheet=sheet, worst=worst, progress=show_progress):
+        for score in run(sheet=sheet, worst=options["worst"], progress=show_progress):
             scores.append(score)
     finally:  # also after an error, and first, so that a full disk loses only the files
         if Reporting.of().json:

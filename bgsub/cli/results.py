@@ -44,16 +44,7 @@ _place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.
 @opt.seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
 @opt.table_option
 @json_option("Print the table as JSON.")
-def search(
-    *,
-    place: Path,
-    region: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-    motion_threshold: dict[str, Any],
-    event_gap: float,
-    csv: Path | None,
-) -> None:
+def search(*, place: Path, region: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """List when something appeared in a region and left it, from the RESULTS of earlier runs.
 
     RESULTS is a folder that bgsub run, track or batch wrote; its objects (events.jsonl) are searched, or, if there are
@@ -64,9 +55,9 @@ def search(
     from bgsub.events.search import search_results  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
 
-    part = Selection.parse(start, end, None, 1, ("--from", "--to", ""))
+    part = Selection.parse(options["start"], options["end"], None, 1, ("--from", "--to", ""))
     regions = video.Regions(region)
-    rules = events.MotionRules(max_gap=event_gap, min_duration=0.0, **motion_threshold)
+    rules = events.MotionRules(max_gap=options["event_gap"], min_duration=0.0, **options["motion_threshold"])
     rules.check_regions(regions.names)
     with opt.claimed(csv):
         rows = search_results(place, regions, rules, part)
