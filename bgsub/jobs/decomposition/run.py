@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub.errors import OutputError, ParameterError, SinkError
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples, is_matrix, needed_memory, read_frames, read_matrix
-from bgsub.jobs.decomposition.writing import ARRAYS, Target, frame_targets, matrix_targets, output_folder
+from bgsub.jobs.decomposition.writing import ARRAYS, frame_targets, matrix_targets, output_folder
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.robust_pca.noise import EFFICIENT
@@ -179,7 +179,18 @@ def run_decomposition(
             samples = read_matrix(job.source, key=job.key, columns=job.columns, float32=job.float32, rank=job.rank)
         else:
             samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank)
-        model = _fit_and_write(samples, job, watch, targets, folder)
+        memory, last = needed_memory(samples.X.shape, job.rank, samples.X.itemsize), last_mu(samples, job.parameters)
+        with watch(samples.name, memory, last.get("mu_end")) as told:
+            try:
+                model = RobustPCA(job.rank, callback=told, **last, **job.parameters).fit(samples.X)
+            except ParameterError as error:
+                raise ParameterError(f"{samples.name}: {error}") from None
+        for target in targets:
+            try:
+                with as_sink_error(folder / target.name):
+                    target.write(folder / target.name, samples, model)
+            except SinkError as error:  # names the final path
+                raise OutputError(str(error).replace(str(folder), str(job.output))) from error
     outputs, skipped = [job.output / target.name for target in targets], 0 if source is None else source.skipped
     seconds, found = time.monotonic() - started, outliers(samples, model)
     name, shown, (n, m) = samples.name, samples.description, samples.X.shape
@@ -207,22 +218,3 @@ def outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:
         count += int(np.count_nonzero(known & (np.abs(row) > threshold)))
         total += int(np.count_nonzero(known))
     return threshold, count / max(total, 1)
-
-
-def _fit_and_write(
-    samples: Samples, job: DecompositionJob, watch: Watch, targets: list[Target], folder: Path
-) -> RobustPCA:
-    """Write the parts of samples into a folder; errors name the final path of a target."""
-    memory, last = needed_memory(samples.X.shape, job.rank, samples.X.itemsize), last_mu(samples, job.parameters)
-    with watch(samples.name, memory, last.get("mu_end")) as told:
-        try:
-            model = RobustPCA(job.rank, callback=told, **last, **job.parameters).fit(samples.X)
-        except ParameterError as error:
-            raise ParameterError(f"{samples.name}: {error}") from None
-    for target in targets:
-        try:
-            with as_sink_error(folder / target.name):
-                target.write(folder / target.name, samples, model)
-        except SinkError as error:
-            raise OutputError(str(error).replace(str(folder), str(job.output))) from error
-    return model
