@@ -53,15 +53,13 @@ class Viewer:
         self._longest, self._words = longest_side, words
         self._waits = f"waiting for {name} ..."
 
-    def picture(self, shown: Shown, view: str = "") -> np.ndarray:
-        """Return the current or another view, (h, w, 3) uint8; with text it has at least `LEAST_SIZE`."""
+    def picture(self, shown: Shown | None, view: str = "") -> np.ndarray:
+        """Return the current or another view, (h, w, 3) uint8, also before the first frame; see `LEAST_SIZE`."""
+        if shown is None:
+            image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
+            return self._with_words(image) if self._words else views.add_label(image, self._waits)
         image = self.view(shown, view or self._controls.view)
         return self._with_words(image) if self._words else image
-
-    def waiting(self) -> np.ndarray:
-        """Return the picture before the first frame, (h, w, 3) uint8."""
-        image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
-        return self._with_words(image) if self._words else views.add_label(image, self._waits)
 
     def _states(self) -> list[str]:
         """Return the text of the label."""
@@ -194,7 +192,7 @@ class _Encoder:
         with self._lock:
             if self._made < wanted or view not in self._pictures:
                 number, shown = broadcast.number, broadcast.newest
-                picture = self.viewer.waiting() if shown is None else self.viewer.view(shown, view)
+                picture = self.viewer.picture(shown, view)
                 good, data = cv2.imencode(self._suffix, picture, self._options)
                 if not good:
                     raise SinkError(f"a picture of {picture.shape} cannot be encoded as {self._suffix}")

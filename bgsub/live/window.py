@@ -179,7 +179,7 @@ class WindowSink(Sink):
         self._shown: Shown | None = None
         self._display.open(title)
         self._is_open = True
-        self._display.show(title, self._viewer.waiting())
+        self._display.show(title, self._viewer.picture(None))
 
     def write(self, frame: Frame, separation: Separation) -> None:
         self._shown = separation
@@ -207,6 +207,4 @@ class WindowSink(Sink):
     def _refresh(self) -> None:
         # Showing a picture would reopen a closed window.
         if self._is_open and not self.controls.quitting:
-            shown = self._shown
-            picture = self._viewer.waiting() if shown is None else self._viewer.picture(shown)
-            self._display.show(self._title, picture)
+            self._display.show(self._title, self._viewer.picture(self._shown))

@@ -88,7 +88,7 @@ def test_boxes_on_each_view(separation, controls):
 def test_label_gives_the_reason(controls, separation, monkeypatch):
     texts = [""]
     monkeypatch.setattr("bgsub.video.views.add_label", lambda image, text, scale: texts.append(text) or image)
-    Viewer(Controls()).waiting()
+    Viewer(Controls()).picture(None)
     assert texts[-1] == "waiting for camera ..."
     viewer = Viewer(controls)
     viewer.picture(separation)
