@@ -114,7 +114,7 @@ def in_background(make: Callable[[], T], release: Callable[[T], None], attend: C
 
 @contextmanager
 def after_seconds(seconds: float, act: Callable[[], object]) -> Iterator[None]:
-    """Call `act` in a thread after some time, unless the block ends before."""
+    """Call `act` in a thread after some time, unless the block ends before; it has ended after the block."""
     timer = threading.Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -122,3 +122,4 @@ def after_seconds(seconds: float, act: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        timer.join()

@@ -6,11 +6,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from base64 import b64encode
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from socket import SHUT_RDWR
 from tempfile import TemporaryFile
@@ -20,6 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 from bgsub._version import __version__
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.events.notifications.notification import PLACEHOLDERS, TYPES, DeliveryError, Destination, Notification
+from bgsub.video.concurrency import after_seconds
 from bgsub.video.sources.camera_address import without_password
 
 #: Time limit of a command in seconds.
@@ -209,22 +209,16 @@ class WebhookNotifier(Destination):
     def send(self, notification: Notification) -> None:
         connection = self._connection = self._kind(self._host, self._port, timeout=self._timeout)
         end = time.monotonic() + self._timeout
-        # The time limit of a connection applies to each read; a slow server could take many of them.
-        timer = threading.Timer(self._timeout, self.cancel)
-        timer.name = "bgsub-webhook-limit"
-        timer.start()
         try:
-            connection.request("POST", self._path, notification.to_json(), self._headers)
-            answer = connection.getresponse()
-            status, reason = answer.status, answer.reason
-            if time.monotonic() >= end:  # the connection was closed by the timer
-                raise TimeoutError
+            # The time limit of a connection applies to each read; a slow server could take many of them.
+            with closing(connection), after_seconds(self._timeout, self.cancel):
+                connection.request("POST", self._path, notification.to_json(), self._headers)
+                answer = connection.getresponse()
+                status, reason = answer.status, answer.reason
+                if time.monotonic() >= end:  # the connection was closed by the timer
+                    raise TimeoutError
         except (OSError, HTTPException) as error:
             raise DeliveryError(self._what(error, late=time.monotonic() >= end)) from None
-        finally:
-            timer.cancel()
-            timer.join()
-            connection.close()
         if 300 <= status <= 399:
             raise DeliveryError(f"answers {status}: it is at another address, which must be given instead", final=True)
         if not 200 <= status <= 299:
