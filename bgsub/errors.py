@@ -1,7 +1,8 @@
-"""The exceptions of bgsub, and its log. A message is one line: what is wrong, what is allowed, what was given."""
+"""The exceptions of bgsub, its log, and clean-up. A message is one line: what is wrong, allowed, and was given."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -79,6 +80,16 @@ class StoppedError(BgsubError):
 
 class DependencyError(BgsubError, ImportError):
     """A package or a system library that the requested feature needs is missing."""
+
+
+@contextmanager
+def on_failure(act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` if the block fails."""
+    try:
+        yield
+    except BaseException:
+        act()
+        raise
 
 
 def import_optional(package: str, message: str) -> ModuleType:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError, logger
+from bgsub.errors import SinkError, logger, on_failure
 from bgsub.events.annotation import annotate, outlines_of
 from bgsub.events.clips import Clip, ClipNames, ClipRules, add_to_list, check_list
 from bgsub.events.event import Event, Motion
@@ -254,11 +254,8 @@ class RecorderSink(Sink):
         growing, self._growing = self._growing, None
         if growing is None:
             return
-        try:
+        with on_failure(growing.sink.abort):
             growing.sink.close()
-        except BaseException:
-            growing.sink.abort()
-            raise
         clip = growing.clip
         keyframe = getattr(growing.sink, "start", None)  # of a copy
         clip.start = clip.start if keyframe is None else keyframe

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from bgsub.errors import ParameterError, StoppedError, logger
+from bgsub.errors import ParameterError, StoppedError, logger, on_failure
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
@@ -125,15 +125,12 @@ class LiveSession(AbstractContextManager["LiveSession"]):
         self.controls = {_name(camera): Controls(view, boxes=boxes) for camera in cameras}
         self._windows: list[WindowSink] = []
         self.server: LiveServer | None = None
-        try:
+        with on_failure(self.close):
             if window:
                 for name, controls in self.controls.items():
                     self._windows.append(self._window(name, controls))
             if page is not None:
                 self.server = LiveServer(self.controls, **page, regions=regions)
-        except BaseException:
-            self.close()
-            raise
 
     def _window(self, name: str, controls: Controls) -> WindowSink:
         viewer = Viewer(controls, name, longest_side=LONGEST_SIDE)

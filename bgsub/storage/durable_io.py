@@ -13,7 +13,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import BgsubError, OutputError, SinkError
+from bgsub.errors import BgsubError, OutputError, SinkError, on_failure
 
 #: Errors of the disk, which another input would not avoid.
 DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -72,13 +72,9 @@ def replacing(path: Path, partial: Path | None = None, *, durable: bool = True) 
     """Yield a temporary name and rename it to `path` if the block succeeds; `durable` also syncs the file."""
     partial = partial or partial_name(path)
     unlink(partial)  # a symbolic link there would lead to another file
-    try:
+    with on_failure(lambda: unlink(partial)):
         yield partial
         (rename if durable else os.replace)(partial, path)
-    except BaseException:
-        with suppress(OSError):
-            partial.unlink()
-        raise
 
 
 def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError, *, durable: bool = True) -> None:

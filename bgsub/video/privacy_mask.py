@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, on_failure
 from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.base import Frame, FrameSource, SelectedSource
 from bgsub.video.timecode import Part
@@ -42,13 +42,10 @@ class PrivateSource(SelectedSource):
 
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
         super().__init__(source)
-        try:
+        with on_failure(source.close):
             #: The regions, which may be replaced while the source is read.
             self.mask = PrivacyMask(list(regions))
             self.mask.apply(np.empty(source.size[::-1], np.uint8))  # check the regions
-        except BaseException:
-            source.close()
-            raise
 
     def _part(self, part: Part) -> Iterator[Frame]:
         return map(self._blackened, self._source.take(part))

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bgsub.errors import SinkError
+from bgsub.errors import SinkError, on_failure
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import playable_name, replacing
 from bgsub.video._pyav import ANY_METADATA, av
@@ -42,15 +42,12 @@ class PacketCopy:
             format, place = FORMATS[target.suffix.lower()], str(target.absolute())
             options |= {"movflags": "+faststart"} if format in ("mp4", "mov") else {}
         self._container = av.open(place, "w", format=format, options=options)
-        try:
+        with on_failure(self._container.close):
             with av.open(str(like.absolute()), **ANY_METADATA) as source:
                 streams = [first_video(source), *source.streams.audio[:1]]
                 self._streams = [self._container.add_stream_from_template(stream) for stream in streams]
                 self._streams[0].codec_context.framerate = streams[0].average_rate or 0  # for the header
             self._container.start_encoding()
-        except BaseException:
-            self._container.close()
-            raise
         self._last = [-float("inf")] * len(streams)  # decoding times, which must increase
         self._end = Fraction(0)  # where the next piece begins
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError, logger
+from bgsub.errors import ParameterError, SourceError, logger, on_failure
 from bgsub.storage.durable_io import Journal, unlink
 from bgsub.video._pyav import ANY_METADATA, av
 from bgsub.video.output_names import ALPHA_VIDEO_ENDINGS
@@ -229,11 +229,8 @@ class AudioTrack:
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
         self._name = source
         self._input = av.open(str(source.absolute()), **ANY_METADATA)
-        try:
+        with on_failure(self._input.close):
             self._packets = self._open(begin, target, format)
-        except BaseException:
-            self._input.close()
-            raise
         self._next: Any = None
 
     def until(self, seconds: float | Fraction) -> Iterator[Any]:
@@ -306,7 +303,7 @@ class Muxer:
         self._audio: AudioTrack | None = None
         if begin > 0:
             self._container.metadata["comment"] = f"{BEGIN}{begin:.6f}"
-        try:
+        with on_failure(self.close):
             self._stream = self._container.add_stream(encoding.codec, rate=encoding.fps)
             encoding.configure(self._stream.codec_context, size)
             self._stream.time_base = 1 / encoding.ticks
@@ -316,9 +313,6 @@ class Muxer:
                 except (OSError, ValueError, LookupError, av.error.FFmpegError) as error:
                     logger.warning("no sound of '%s' in the video: %s", audio_from, error)
             self._container.start_encoding()
-        except BaseException:
-            self.close()
-            raise
 
     def write(self, packet: Any) -> None:
         """Append one packet of video, after the sound before it."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, ReaderGoneError, SinkError, logger
+from bgsub.errors import ParameterError, ReaderGoneError, SinkError, logger, on_failure
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import Journal, os_errors_as, playable_name, rename
 from bgsub.video._pyav import av
@@ -123,12 +123,9 @@ class VideoSink(Sink):
         with self._failures():
             self._end_segment()
             if self._journal is not None:
-                try:
+                with on_failure(self._close_muxer):
                     for facts, data in self._journal.records():
                         self._mux(encoding.packet_from_bytes(facts, data, 1 / self._encoding.ticks))
-                except BaseException:
-                    self._close_muxer()
-                    raise
             muxer, self._muxer = self._muxer, None
             if muxer is not None:
                 muxer.finish(self._clock.end)

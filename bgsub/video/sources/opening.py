@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, on_failure
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources import images
 from bgsub.video.sources.base import FrameSource, SelectedSource
@@ -129,12 +129,9 @@ def _open_several(specs: Sequence[str | os.PathLike[str]], options: dict[str, An
 
 def _open_pipe(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSource:
     pipe = Pipe(spec)
-    try:
+    with on_failure(pipe.cancel):
         # Ctrl-C does not interrupt FFmpeg while it waits for the header.
         return in_background(partial(PipeSource, pipe, **options), FrameSource.close)
-    except BaseException:
-        pipe.cancel()
-        raise
 
 
 def _is_video(path: Path) -> bool:

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import CutShortError, SourceError, logger
+from bgsub.errors import CutShortError, SourceError, logger, on_failure
 from bgsub.storage.durable_io import os_errors_as
 from bgsub.video._pyav import av
 from bgsub.video.sources.av_container import Container, DecodedSource, display_size, lacks_bytes
@@ -37,11 +37,8 @@ class Pipe:
         with os_errors_as(SourceError, f"{self.name} cannot be read"):
             # Opening a named pipe in blocking mode waits for its writer, and only a signal ends that.
             descriptor = os.dup(0) if standard else os.open(spec, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            try:
+            with on_failure(lambda: os.close(descriptor)):
                 self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - closed by `close`
-            except OSError:
-                os.close(descriptor)
-                raise
         if not standard and hasattr(os, "set_blocking"):
             os.set_blocking(descriptor, True)
         if self._file.isatty():
