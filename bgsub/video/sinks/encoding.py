@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -322,10 +322,8 @@ class Muxer:
 
     def finish(self, end: float | Fraction) -> None:
         """Complete the file with the sound up to `end`, in seconds."""
-        try:
+        with closing(self):
             self._write_audio(end)
-        finally:
-            self.close()
 
     def close(self) -> None:
         """Complete the file."""

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -316,13 +316,11 @@ class StreamSink(Sink):
 
     def close(self) -> None:
         encoder, self._encoder = self._encoder, None
-        try:
+        with closing(self._outlet):
             if encoder is not None and self._muxer is not None:
                 self._send(encoder.encode(None))
                 self._muxer.finish(self._clock.end)
                 self._send(())
-        finally:
-            self._outlet.close()
 
     def checkpoint(self) -> dict[str, Any]:
         """Raise `SinkError`: a pipe cannot be resumed."""
