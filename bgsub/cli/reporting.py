@@ -274,18 +274,14 @@ _LABEL = 40  # characters of a path next to the bar
 INTERVAL = 30.0  # seconds between two lines
 INTERVAL_LIVE = 600.0  # for a source without an end, whose log is kept for weeks
 
+Write = Callable[[str], None]
+
 
 class Meter:
     """Counts on a `bar`, by `write` in a line every `interval` seconds, or both; `length` is None if unknown."""
 
     def __init__(
-        self,
-        name: str,
-        length: int | None,
-        interval: float,
-        write: Callable[[str], None] | None,
-        unit: str = "frames",
-        bar: Any = None,
+        self, name: str, length: int | None, interval: float, write: Write | None, unit: str = "frames", bar: Any = None
     ) -> None:
         self._name, self._length, self._interval, self._write, self._unit = name, length, interval, write, unit
         self._bar = bar
