@@ -1,7 +1,6 @@
 """The sink that records clips of motion events, and the frames before an event."""
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.numerics.memory import release_unused
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import write_whole
+from bgsub.storage.durable_io import AnyPath, write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.copying import CopySink, ending_of_copy
 from bgsub.video.sinks.encoding import DEFAULT_FPS
@@ -141,7 +140,7 @@ class RecorderSink(Sink):
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: AnyPath,
         rules: ClipRules | None = None,
         *,
         feed: EventFeed | None = None,

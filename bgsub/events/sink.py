@@ -1,6 +1,5 @@
 """The sink that writes files of events."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.summary_page import SummarySink
 from bgsub.events.tables import COLUMNS, csv_line, csv_row, json_line
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import GrowingFile
+from bgsub.storage.durable_io import AnyPath, GrowingFile
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
@@ -63,7 +62,7 @@ class EventSink(Sink):
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: AnyPath,
         formats: Sequence[str] = FORMATS,
         *,
         fps: float | None = None,

@@ -1,7 +1,6 @@
 """The summary of a run as a web page, and the sink that writes it; ``templates/summary.html`` draws it."""
 
 import math
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,7 +16,7 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.pictures import LONGEST, HeatMap, Highlights, draw_heat_map
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import write_whole
+from bgsub.storage.durable_io import AnyPath, write_whole
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -184,7 +183,7 @@ class SummarySink(Sink):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         title: str = "",
         *,
         fps: float | None = None,

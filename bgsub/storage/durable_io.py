@@ -15,6 +15,9 @@ from typing import Any
 
 from bgsub.errors import BgsubError, OutputError, SinkError, on_failure
 
+#: A path as users give it.
+AnyPath = str | os.PathLike[str]
+
 #: Errors of the disk, which another input would not avoid.
 DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

@@ -19,6 +19,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.job_state import InputState, JobIdentity, change_since
 from bgsub.jobs.run import make_subtractor
 from bgsub.numerics.threads import cores
+from bgsub.storage.durable_io import AnyPath
 from bgsub.video.output_names import check_name, parse_outputs
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.timecode import Selection
@@ -163,13 +164,13 @@ def _published(task: Task, outcome: Outcome) -> Outcome:
     return outcome
 
 
-Patterns = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Patterns = AnyPath | Sequence[AnyPath]
 MakeJob = Callable[[str, Path], Job]
 
 
 def run_batch(
     patterns: Patterns,
-    output: str | os.PathLike[str],
+    output: AnyPath,
     *,
     workers: int | None = None,
     scheduler: str | None = None,

@@ -1,6 +1,5 @@
 """The base class of all outputs."""
 
-import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Self
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import folder_error, make_folder
+from bgsub.storage.durable_io import AnyPath, folder_error, make_folder
 from bgsub.video.sources.base import Frame
 
 
@@ -86,7 +85,7 @@ class Sink(ABC):
             self.abort()
 
 
-def path_with_ending(path: str | os.PathLike[str], noun: str, endings: Sequence[str]) -> Path:
+def path_with_ending(path: AnyPath, noun: str, endings: Sequence[str]) -> Path:
     """Return the path of an output file; ParameterError for another ending."""
     path = Path(path)
     if path.suffix.lower() not in endings:

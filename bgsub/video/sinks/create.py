@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bgsub.errors import ParameterError, SinkError, logger
-from bgsub.storage.durable_io import partial_name, playable_name
+from bgsub.storage.durable_io import AnyPath, partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ArraySink, ImageSequenceSink, StillSink, default_prefix
@@ -35,7 +35,7 @@ class _Output(NamedTuple):
 
 
 def create_sinks(
-    output_folder: str | os.PathLike[str],
+    output_folder: AnyPath,
     outputs: Sequence[str],
     source: FrameSource,
     overwrite: bool = True,

@@ -1,7 +1,6 @@
 """Image files and arrays as outputs."""
 
 import math
-import os
 import re
 import zipfile
 import zlib
@@ -16,6 +15,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage import durable_io
+from bgsub.storage.durable_io import AnyPath
 from bgsub.video.output_names import ARRAY_ENDINGS, IMAGE_ENDINGS, STILL_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, path_with_ending, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -63,12 +63,7 @@ class ImageSequenceSink(Sink):
     """
 
     def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        view: str = "mask",
-        prefix: str | None = None,
-        ending: str = ".png",
-        clean: bool = False,
+        self, folder: AnyPath, view: str = "mask", prefix: str | None = None, ending: str = ".png", clean: bool = False
     ) -> None:
         self.folder = Path(folder)
         self._view = get_view(view)
@@ -169,7 +164,7 @@ class StillSink(Sink):
     (64, 48)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = path_with_ending(path, "a still image", STILL_ENDINGS)
         self.partial_path = durable_io.playable_name(self.path)
         self._newest: np.ndarray | None = None
@@ -253,7 +248,7 @@ class ArraySink(Sink):
     ((60, 48, 64), 59, 2.36)
     """
 
-    def __init__(self, path: str | os.PathLike[str], view: str = "mask") -> None:
+    def __init__(self, path: AnyPath, view: str = "mask") -> None:
         self.path = path_with_ending(path, "a file of arrays", ARRAY_ENDINGS)
         self._name, self._view = view, get_view(view)
         self._shape: tuple[int, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, ReaderGoneError, SinkError, logger, on_failure
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import Journal, os_errors_as, playable_name, rename
+from bgsub.storage.durable_io import AnyPath, Journal, os_errors_as, playable_name, rename
 from bgsub.video._pyav import av
 from bgsub.video.output_names import parse_outputs
 from bgsub.video.sinks import encoding
@@ -73,11 +73,11 @@ class VideoSink(Sink):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         view: str = "mask",
         fps: float | Fraction | None = None,
         *,
-        audio_from: str | os.PathLike[str] | None = None,
+        audio_from: AnyPath | None = None,
     ) -> None:
         self.path = path_with_ending(path, "a video file", tuple(encoding.FORMATS))
         self.partial_path = playable_name(self.path)

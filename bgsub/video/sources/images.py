@@ -15,7 +15,7 @@ import numpy as np
 from bgsub._opencv import cv2, quiet
 from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.memory import check_memory, is_lack_of_memory
-from bgsub.storage.durable_io import os_errors_as
+from bgsub.storage.durable_io import AnyPath, os_errors_as
 from bgsub.video.sources.base import Frame, FrameSource, number_name, without_alpha
 from bgsub.video.sources.image_header import announced_size, is_possible
 from bgsub.video.timecode import Part
@@ -34,7 +34,7 @@ _HEADER = 1 << 12  # bytes that show whether a file has pages
 _DECODED = 1 << 26  # bytes of pages that are decoded at once
 _LARGE = 1 << 24  # bytes; a check of the memory takes as long as reading a small image
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths = AnyPath | Sequence[AnyPath]
 
 
 def natural_key(path: Path) -> tuple[list[str | int], str]:
@@ -53,7 +53,7 @@ def is_pattern(text: str) -> bool:
     return bool(_GLOB.search(text) or _PRINTF.search(Path(text).name))
 
 
-def find_images(spec: str | os.PathLike[str]) -> list[Path]:
+def find_images(spec: AnyPath) -> list[Path]:
     """Return the images that a folder, file, glob or printf pattern names, in natural order; SourceError for none."""
     text, path = os.fspath(spec), Path(spec)
     if path.is_file():
@@ -222,9 +222,7 @@ class PagedImageSource(FrameSource):
     restartable = True
     length: int
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
-    ) -> None:
+    def __init__(self, path: AnyPath, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         super().__init__(f"image '{os.fspath(path)}'", on_error, fps)
         self.path, self._file = Path(path), os.fspath(path)
         with os_errors_as(SourceError, f"{self.name} cannot be read"), self.path.open("rb") as file:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, on_failure
+from bgsub.storage.durable_io import AnyPath
 from bgsub.video.concurrency import in_background
 from bgsub.video.sources import images
 from bgsub.video.sources.base import FrameSource, SelectedSource
@@ -19,7 +20,7 @@ from bgsub.video.sources.pipes import STANDARD, Pipe, PipeSource, is_pipe
 from bgsub.video.sources.video_file import FileSeries, VideoFileSource
 from bgsub.video.timecode import ALL, Place, Selection
 
-SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
+SourceSpec = int | AnyPath | Sequence[AnyPath] | np.ndarray
 
 
 def open_source(
@@ -96,14 +97,14 @@ def open_source(
     return source if selection == ALL else SelectedSource(source, selection)
 
 
-def check_there(spec: str | os.PathLike[str]) -> None:
+def check_there(spec: AnyPath) -> None:
     """Raise SourceError for the name of a missing file or folder, without opening anything."""
     camera = isinstance(spec, str) and (is_camera(spec) or spec == STANDARD)
     if not (camera or Path(spec).exists() or images.is_pattern(os.fspath(spec))):
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
 
-def _open_named(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSource:
+def _open_named(spec: AnyPath, options: dict[str, Any]) -> FrameSource:
     path = Path(spec)
     if _is_video(path):
         return VideoFileSource(spec, **options)
@@ -116,7 +117,7 @@ def _open_named(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameS
     return images.ImageSequenceSource(spec, **options)
 
 
-def _open_several(specs: Sequence[str | os.PathLike[str]], options: dict[str, Any]) -> FrameSource:
+def _open_several(specs: Sequence[AnyPath], options: dict[str, Any]) -> FrameSource:
     paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
     if len(paths) < len(specs) or all(map(images.is_image, paths)):
         return images.ImageSequenceSource(specs, **options)
@@ -127,7 +128,7 @@ def _open_several(specs: Sequence[str | os.PathLike[str]], options: dict[str, An
     return FileSeries(paths, **options) if len(paths) > 1 else VideoFileSource(paths[0], **options)
 
 
-def _open_pipe(spec: str | os.PathLike[str], options: dict[str, Any]) -> FrameSource:
+def _open_pipe(spec: AnyPath, options: dict[str, Any]) -> FrameSource:
     pipe = Pipe(spec)
     with on_failure(pipe.cancel):
         # Ctrl-C does not interrupt FFmpeg while it waits for the header.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError, logger, on_failure
-from bgsub.storage.durable_io import os_errors_as
+from bgsub.storage.durable_io import AnyPath, os_errors_as
 from bgsub.video._pyav import av
 from bgsub.video.sources.av_container import Container, DecodedSource, display_size, lacks_bytes
 from bgsub.video.sources.base import Frame
@@ -29,7 +29,7 @@ def is_pipe(spec: object) -> bool:
 class Pipe:
     """The bytes of standard input (``"-"``) or a named pipe, once; only reading waits, and `cancel` ends that."""
 
-    def __init__(self, spec: str | os.PathLike[str]) -> None:
+    def __init__(self, spec: AnyPath) -> None:
         self.cancelled = False
         self.head, self.size, self.ended = b"", 0, False  # the first bytes, how many came, and whether all was read
         standard = spec == STANDARD

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import CutShortError, SourceError
+from bgsub.storage.durable_io import AnyPath
 from bgsub.video.sources import av_container
 from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
 from bgsub.video.timecode import Part, Timecode
@@ -54,9 +55,7 @@ class VideoFileSource(av_container.DecodedSource):
 
     restartable = True
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
-    ) -> None:
+    def __init__(self, path: AnyPath, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
         self._container: av_container.Container | None = None
