@@ -1,24 +1,62 @@
-"""Wheel and sdist: complete, described, and working without an index; the image, as far as testable without Docker."""
+"""Wheel, sdist and image (as far as testable without Docker), and a machine without libraries of a screen."""
 
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from email import message_from_bytes
 from fnmatch import fnmatch
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
-from environments import QUICK, ROOT, fresh_environment, index_is_there, install, succeeds, write_tiny_frames
-from readme import README, block
+from readme import README, ROOT, block
 
 from bgsub import __version__
+from bgsub._opencv import installing
 
 FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
+QUICK = {"NUMBA_DISABLE_JIT": "1"}  # for tiny frames, compiling takes longer than running
+
+
+def write_tiny_frames(folder: Path) -> None:
+    """Write twelve frames of 20x16 with increasing brightness."""
+    folder.mkdir(parents=True)
+    for index in range(12):
+        cv2.imwrite(str(folder / f"in{index:06d}.png"), np.full((16, 20, 3), 100 + index, np.uint8))
+
+
+def fresh_environment(folder: Path) -> Path:
+    """Create a virtual environment and return its folder of programs."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    shared = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "shared.pth").write_text("\n".join(shared), encoding="utf-8")
+    return folder / "bin"
+
+
+def run(*command: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end without the user's PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    return subprocess.run(
+        words, cwd=cwd, env={**environment, **variables}, capture_output=True, text=True, check=False, timeout=250
+    )
+
+
+def succeeds(*command: object, cwd: Path, **variables: str) -> str:
+    """Run a program that must succeed, and return its output."""
+    result = run(*command, cwd=cwd, **variables)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +86,10 @@ def wheel(built):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
+    """Return an environment with only the wheel, without an index, even if the shared packages contain bgsub."""
     programs = fresh_environment(tmp_path_factory.mktemp("environment"))
-    install(programs, wheel)
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]
+    succeeds(*pip, wheel, cwd=programs)
     return programs
 
 
@@ -138,7 +178,7 @@ def sources(tmp_path):
 @pytest.mark.slow
 def test_installs_bgsub_with_headless_opencv(tmp_path, sources):
     programs = fresh_environment(tmp_path / "environment")
-    if not index_is_there(programs / "python", tmp_path):
+    if run(programs / "python", "-m", "pip", "index", "versions", "opencv-python-headless", cwd=tmp_path).returncode:
         pytest.skip("no index of packages can be reached")
     (programs / "pip").write_text(f'#!/bin/sh\nexec "{programs / "python"}" -m pip "$@"\n', encoding="utf-8")
     (programs / "pip").chmod(0o755)
@@ -160,3 +200,44 @@ def test_kernels_are_portable(tmp_path):
     code = "from numba.core.registry import cpu_target as t; print(t.target_context.codegen().magic_tuple()[1:])"
     assert values.keys() == {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_CACHE_DIR"}
     assert succeeds(sys.executable, "-c", code, cwd=tmp_path, **values) == f"{(processor, '')}\n"
+
+
+needs_screen = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not re.search("GUI: +QT", cv2.getBuildInformation()),
+    reason="this OpenCV has no windows that need libraries",
+)
+LINE = (
+    "bgsub: error: OpenCV cannot be loaded ({missing}); with windows it needs, on Debian and Ubuntu: "
+    "apt-get install libgl1 libglib2.0-0; without, and without root: {command}\n"
+)
+
+
+@pytest.mark.slow
+@needs_screen
+def test_error_line_without_libgl(tmp_path):
+    library = tmp_path / "libraries" / "libGL.so.1"
+    library.parent.mkdir()
+    library.touch()
+    write_tiny_frames(tmp_path / "frames")
+    programs = fresh_environment(tmp_path / "environment with a space")
+    (shared,) = programs.parent.glob("lib/*/site-packages/shared.pth")
+    shared.write_text(f"{ROOT}\n{shared.read_text(encoding='utf-8')}", encoding="utf-8")
+    variables = {**QUICK, "LD_LIBRARY_PATH": f"{library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    answer = run(programs / "python", "-m", "bgsub", "run", "frames", "-o", "out", cwd=tmp_path, **variables)
+    missing = f"{library}: file too short"
+    python = shlex.quote(str(programs / "python"))
+    command = f"{python} -m pip install --force-reinstall --no-deps opencv-python-headless"
+    assert answer.stderr == LINE.format(missing=missing, command=command)
+    assert (answer.returncode, answer.stdout) == (1, "")
+
+
+@pytest.mark.slow
+@needs_screen
+def test_removed_opencv(tmp_path):
+    left = tmp_path / "cv2" / "__init__.py"
+    left.parent.mkdir()
+    left.touch()
+    answer = run(sys.executable, "-c", "import bgsub._opencv", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    missing, command = f"cannot import name 'imread' from 'cv2' ({left})", installing("opencv-python-headless")
+    line = LINE.format(missing=missing, command=command).removeprefix("bgsub: error: ")
+    assert answer.stderr.endswith(f"\nbgsub.errors.DependencyError: {line}")
