@@ -20,10 +20,29 @@ from baselines import (
     sparcs,
 )
 from baselines.orpca import project
-from paper_kit import error, follow_rotation, largest_sine
+from scipy.linalg import expm
 
 from bgsub.errors import ParameterError
 from bgsub.synthetic import low_rank_plus_sparse
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def planted(rng):
+    return np.linalg.qr(rng.standard_normal((100, 3)))[0]
+
+
+def error(found, true):
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+def largest_sine(B, U):
+    """Sine of the largest angle between the spans of two orthonormal bases."""
+    return np.linalg.norm(B - U @ (U.T @ B), 2)
 
 
 def column(rng, B, outliers=0.0, largest=5.0):
@@ -77,11 +96,18 @@ def test_finds_a_static_subspace(rng, planted, make, outliers, columns, observed
     ],
 )
 def test_follows_a_rotating_subspace(rng, planted, make, outliers, observed_share):
-    def arguments(B):
+    """A basis of (100, 3) turns step by step."""
+    tracker, A = make(3, 100, seed=1), rng.standard_normal((100, 100))
+    turn = expm(2e-5 * (A - A.T))
+    B, errors = planted, []
+    for _ in range(1500):
+        B = turn @ B
         x = column(rng, B, outliers)
-        return (x,) if observed_share == 1 else (x, rng.random(100) < observed_share)
-
-    follow_rotation(make(3, 100, seed=1), rng, planted, arguments)
+        tracker.update(*((x,) if observed_share == 1 else (x, rng.random(100) < observed_share)))
+        errors.append(largest_sine(B, tracker.U))
+    assert largest_sine(B, planted) > 0.2
+    assert np.mean(errors[-300:]) < 0.05
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-11)
 
 
 @pytest.mark.parametrize(("shape", "observed_share"), [((90, 200), 1.0), ((200, 160), 1.0), ((90, 300), 0.6)])
