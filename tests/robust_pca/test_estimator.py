@@ -8,6 +8,7 @@ from rpca_planted import COMPILED, GRADUATED, RANK, SIZE, SURROGATES, error, nee
 from bgsub import RobustPCA
 from bgsub.robust_pca.descent import Descent
 from bgsub.robust_pca.parameters import QUALITIES, SCHEDULES
+from bgsub.robust_pca.samples import Standardisation
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
@@ -175,3 +176,12 @@ def test_transform_is_robust_on_new_samples(surrogate, quality, observed):
     Y = model.transform(X[100:], observed=mask[100:])
     gap = np.linalg.norm(model.inverse_transform(Y) - L[100:]) / np.linalg.norm(L[100:])
     assert gap < (1e-5 if quality == "balanced" else {"lp": 3e-4, "log": 2.1e-3, "atan": 7e-4}[surrogate])
+
+
+def test_medians_and_deviations():
+    X = np.array([[1.0, 2.0, 9.0, 3.0], [5.0] * 4, [2.0, 4.0, np.nan, 6.0], [np.nan] * 4]).T
+    known = ~np.isnan(X)
+    found = Standardisation.of(np.nan_to_num(X), known, True, True)
+    np.testing.assert_allclose(found.location, [2.5, 5, 4, 0])
+    np.testing.assert_allclose(found.scale, 1.4826022 * np.array([1, 1.5, 2, 1.5]))  # no deviation: the median one
+    assert not found.standard(np.nan_to_num(X), known)[~known].any()
