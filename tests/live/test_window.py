@@ -1,5 +1,6 @@
-"""The window with a fake screen: keys, close button, snapshots, and errors without a screen."""
+"""Pictures and window of a live run with a fake screen: views, sizes, keys, snapshots, errors without a screen."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -8,21 +9,119 @@ from unittest import mock
 import numpy as np
 import pytest
 from live_fakes import FakeDisplay
+from sink_kit import feed
 from video_fakes import COUNT, FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.viewer import KEYS
+from bgsub.live.viewer import KEYS, Viewer
 from bgsub.live.window import CvDisplay, WindowSink, check_display, press
+from bgsub.numerics import compilation
+from bgsub.numerics.compilation import Progress
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import Frame
+from bgsub.video.views import VIEWS, to_bgr8
+
+IMAGE, NEXT = make_frames(2, 240, 320)
+LATE = Frame(1, "000002", None, NEXT)
 
 
-def write(sink, count=1):
-    for index, image in enumerate(make_frames(count)):
-        sink.write(Frame(index, f"{index + 1:06d}", None, image), separate(image))
+@pytest.fixture
+def separation():
+    return separate(IMAGE.copy())
+
+
+@pytest.fixture
+def shown(separation):
+    """Controls that know the first frame."""
+    controls = Controls()
+    controls.statistics.update(Frame(0, "000001", None, separation.frame), separation)
+    return controls
+
+
+def picture(separation, view="panel", **options):
+    return Viewer(Controls(), words=False, **options).picture(separation, view=view)
+
+
+def test_views_equal_those_of_the_outputs(separation):
+    for view in set(LIVE_VIEWS) - {"input"}:
+        expected = to_bgr8(VIEWS[view](separation))
+        np.testing.assert_array_equal(Viewer(Controls(view), words=False).picture(separation), expected)
+    np.testing.assert_array_equal(picture(separation, "input"), separation.frame)
+    with pytest.raises(ParameterError, match="view must be one of panel, input"):
+        picture(separation, "nothing")
+
+
+def test_large_pictures_are_reduced_and_frames_without_mask_shown(separation):
+    for view in LIVE_VIEWS:
+        np.testing.assert_array_equal(picture(LATE, view), NEXT)  # without a mask
+        assert picture(LATE, view, longest_side=100).shape == (75, 100, 3)
+        made = picture(separation, view, longest_side=100)
+        assert made.shape == ((76, 100, 3) if view == "panel" else (75, 100, 3))
+    assert set(np.unique(picture(separation, "mask", longest_side=100))) == {0, 255}
+
+
+@pytest.mark.parametrize(("dtype", "channels"), [("u1", ()), ("u2", (3,)), ("f2", (3,)), ("f4", ()), ("f8", (3,))])
+def test_all_frame_formats(dtype, channels):
+    full = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    separation = separate((np.random.default_rng(0).random((30, 40, *channels)) * full).astype(dtype))
+    for view in LIVE_VIEWS:
+        for longest in (None, 20):
+            made = picture(separation, view, longest_side=longest)
+            assert (made.ndim, made.shape[2], made.dtype) == (3, 3, np.uint8)
+
+
+def outlined(picture, tiles):
+    """Replace `bgsub.events.annotation.annotate`."""
+    marked = picture.copy()
+    marked[::2, ::2] = tiles
+    return marked
+
+
+def test_boxes_on_each_view(separation, shown):
+    annotated = dataclasses.replace(separation, annotate=outlined)
+    viewer = Viewer(shown, words=False)
+    for view in LIVE_VIEWS:
+        plain = picture(separation, view)
+        expected = outlined(plain, 2 if view == "panel" else 1)
+        assert (expected != plain).any()
+        shown.boxes = False
+        np.testing.assert_array_equal(viewer.picture(annotated, view), expected if view == "boxes" else plain)
+        shown.boxes = True
+        np.testing.assert_array_equal(viewer.picture(annotated, view), expected)
+        np.testing.assert_array_equal(viewer.picture(separation, view), plain)  # no tracking
+
+
+def test_label_gives_the_reason(shown, separation, monkeypatch):
+    texts = [""]
+    monkeypatch.setattr("bgsub.video.views.add_label", lambda image, text, scale: texts.append(text) or image)
+    Viewer(Controls()).picture(None)
+    assert texts[-1] == "waiting for camera ..."
+    viewer = Viewer(shown)
+    viewer.picture(separation)
+    shown.statistics.note_preview()
+    viewer.picture(LATE)
+    assert texts[-1] == "the mask is late"
+    monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
+    viewer.picture(LATE)
+    assert texts[-1] == "compiling kernels 31 of 62"
+    shown.frozen = True
+    viewer.picture(LATE)
+    assert texts[-1] == "frozen, compiling kernels 31 of 62"
+
+
+def test_window_shows_the_frame_until_the_next_mask(shown):
+    shown.show_statistics = False
+    display = FakeDisplay()
+    with WindowSink("mask", controls=shown, display=display) as window:
+        window.preview(LATE)
+        for _ in range(2):
+            window.idle()
+            np.testing.assert_array_equal(display.shown[-1], NEXT)
+        window.write(LATE, separate(NEXT))
+        assert set(np.unique(display.shown[-1])) == {0, 255}
 
 
 @pytest.fixture
@@ -87,7 +186,7 @@ def test_shows_every_frame_and_the_state(controls):
     controls.show_statistics = False
     with WindowSink("mask", display=display, controls=controls) as sink:
         assert len(display.shown) == 1  # the waiting picture
-        write(sink, 3)
+        feed(sink, make_frames(3))
         controls.paused = True
         sink.idle()
         controls.paused = False
@@ -122,7 +221,7 @@ def test_quit_in_a_pause_and_close_button_end_the_pipeline(display, frames):
 def test_closed_window_is_not_shown_again(controls, keys):
     display = FakeDisplay(keys, cross=2)
     with WindowSink(display=display, controls=controls) as sink:
-        write(sink, 2)
+        feed(sink, make_frames(2))
         assert controls.quitting
         shown = len(display.shown)
         sink.idle()
@@ -134,23 +233,23 @@ def test_snapshot_has_view_mask_and_background_also_in_a_pause(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path / "none")
     (tmp_path / "none").rmdir()
     with WindowSink(display=FakeDisplay("s")) as sink:
-        write(sink, 2)
+        feed(sink, make_frames(2))
     monkeypatch.chdir(tmp_path)
     assert [message.partition(": ")[0] for message in caplog.messages] == ["no snapshot"]
     with WindowSink("input", display=FakeDisplay(["h", "s"])) as sink:
-        write(sink, 2)
+        feed(sink, make_frames(2))
         assert "snapshot" in sink.controls.notice
     (tmp_path / "pause").mkdir()
     monkeypatch.chdir(tmp_path / "pause")
     with WindowSink("mask", display=FakeDisplay([-1, "s"])) as sink:
-        write(sink)
+        feed(sink, make_frames(1))
         sink.idle()
     assert sorted(path.stem.split("-")[-1] for path in (tmp_path / "pause").iterdir()) == ["background", "mask"]
     frame = make_frames(2)[1]
     expected = {"input": frame, "mask": separate(frame).mask, "background": np.zeros_like(frame)}
     assert len(list(tmp_path.glob("*.png"))) == 3
     for view, image in expected.items():
-        (path,) = tmp_path.glob(f"snapshot-*-000002-{view}.png")
+        (path,) = tmp_path.glob(f"snapshot-*-in000002-{view}.png")
         np.testing.assert_array_equal(cv2.imread(str(path), cv2.IMREAD_UNCHANGED), image)
 
 
