@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_fakes import beside, repeating
 from scoring import scored
 
 import bgsub
@@ -206,15 +207,8 @@ def send_masks(pipe, subtractor, first):
 @scored("model in parent and child, {method}")
 def test_parent_and_child_continue(method, tries):
     """Another thread processes frames during the forks."""
-    context, subtractor, stop = get_context(method), fresh(), threading.Event()
-
-    def work():
-        while not stop.is_set():
-            masks_of(fresh(), "usual", 0)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    context, subtractor = get_context(method), fresh()
+    with repeating(lambda: masks_of(fresh(), "usual", 0)):
         for index in range(40):
             if index % (tries(10, 1) if method == "fork" else tries(40, 5)) == 0:
                 receiver, sender = context.Pipe(duplex=False)
@@ -225,41 +219,27 @@ def test_parent_and_child_continue(method, tries):
                 child.kill()
                 child.join()
             mask_of(subtractor, "usual", index)
-    finally:
-        stop.set()
-        thread.join()
 
 
 @scored("forks while another thread fits light")
 def test_forks_during_fits(tries):
     light, frame = Illumination((240, 320, 3), 0.1), np.linspace(0.2, 1, 240 * 320 * 3, dtype=np.float32)
-    stop = threading.Event()
-
-    def fit():
-        while not stop.is_set():
-            light.explain(0.7 * frame, [frame])
-
-    thread = threading.Thread(target=fit)
-    thread.start()
-    try:
+    with repeating(lambda: light.explain(0.7 * frame, [frame])):
         for index in range(tries(40, 2000)):
             child = get_context("fork").Process(target=light.explain, args=(0.7 * frame, [frame]))
             child.start()
             child.join(60)
             yield index, child.exitcode == 0
             child.kill()
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_only_one_thread_processes_a_frame(tries, score):
     subtractor, owner, found = fresh(), 0, [0, 0]
     interval = sys.getswitchinterval()
 
-    def claim(count):
+    def claim():
         nonlocal owner
-        for number in range(count):
+        for number in range(tries(200_000, 5_000_000)):
             try:
                 subtractor._claim()
             except BgsubError:
@@ -270,13 +250,10 @@ def test_only_one_thread_processes_a_frame(tries, score):
                 found[not is_own] += 1
             subtractor._worker.clear()
 
-    threads = [threading.Thread(target=claim, args=(tries(200_000, 5_000_000),)) for _ in range(4)]
     sys.setswitchinterval(1e-6)
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with beside(*[claim] * 4):
+            pass
     finally:
         sys.setswitchinterval(interval)
     assert found[0]

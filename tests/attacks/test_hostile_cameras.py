@@ -18,8 +18,9 @@ from itertools import chain, repeat
 import psutil
 import pytest
 from camera_servers import RtspCamera
+from live_fakes import repeating
 from scoring import scored
-from serving import serving
+from serving import QuietServer, serving
 from video_fakes import make_frames, wait_first, write_video
 
 from bgsub._opencv import cv2
@@ -47,57 +48,45 @@ def grey_jpeg(side: int) -> bytes:
     return head + b"\x28\xa2\x8a" * ((side // 8) ** 2 // 4 + 1) + b"\xff\xd9"  # no change, end of block
 
 
-class HostileCamera:
+class HostileCamera(QuietServer, socketserver.ThreadingTCPServer):
     """Call `attack` with the first `attacks` connections; the others get 50 pictures a second.
 
     `requests` contains the first line of each request.
     """
 
+    request_queue_size = 64
+
     def __init__(self, attack: Callable[[Line], object], attacks: float = 1) -> None:
+        super().__init__(("127.0.0.1", 0), Line)
+        self.attack, self.attacks = attack, attacks
         self.requests: list[bytes] = []
-        self.ended = threading.Event()
-        lock, camera = threading.Lock(), self
-
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                with suppress(OSError):
-                    first = self.request.recv(1 << 16).partition(b"\r\n")[0]
-                    with lock:
-                        camera.requests.append(first)
-                        number = len(camera.requests)
-                    line = Line(self.request, camera)
-                    attack(line) if number <= attacks else line.send_pictures()
-
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = False
-            request_queue_size = 64
-
-            def handle_error(self, *_: object) -> None:
-                """Ignore errors of the attacks."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
+        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.port = self.server_address[1]
         self.place = f"127.0.0.1:{self.port}/video"
         self.address = f"http://{self.place}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    def __enter__(self) -> HostileCamera:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
-class Line:
+@contextmanager
+def hostile_camera(attack: Callable[[Line], object], attacks: float = 1) -> Iterator[HostileCamera]:
+    """Serve during the block."""
+    with serving(camera := HostileCamera(attack, attacks)):
+        try:
+            yield camera
+        finally:
+            camera.ended.set()
+
+
+class Line(socketserver.BaseRequestHandler):
     """A connection to a client of the camera."""
 
-    def __init__(self, connection, camera: HostileCamera) -> None:
-        self.connection, self.camera = connection, camera
-        connection.settimeout(0.2)
+    def handle(self) -> None:
+        self.request.settimeout(0.2)
+        with suppress(OSError):
+            first = self.request.recv(1 << 16).partition(b"\r\n")[0]
+            with self.server.lock:
+                self.server.requests.append(first)
+                number = len(self.server.requests)
+            self.server.attack(self) if number <= self.server.attacks else self.send_pictures()
 
     def send(self, data: bytes, then: bytes = b"", drip: bytes = b"", wait: bool = False) -> None:
         """Send data, then a block again and again, or bytes one by one, or nothing until the client leaves."""
@@ -106,24 +95,24 @@ class Line:
             self._send(then)
         for byte in drip:
             self._send(bytes([byte]))
-            self.camera.ended.wait(0.1)
-        while (drip or wait) and not self.camera.ended.is_set():
+            self.server.ended.wait(0.1)
+        while (drip or wait) and not self.server.ended.is_set():
             with suppress(TimeoutError):
-                if not self.connection.recv(1 << 16):
+                if not self.request.recv(1 << 16):
                     return
 
     def _send(self, data: bytes) -> None:
         left = memoryview(data)
         while left:
-            if self.camera.ended.is_set():
+            if self.server.ended.is_set():
                 raise OSError("the camera has ended")
             with suppress(TimeoutError):
-                left = left[self.connection.send(left) :]
+                left = left[self.request.send(left) :]
 
     def send_pictures(self) -> None:
         self._send(MULTIPART)
         number = 0
-        while not self.camera.ended.wait(0.02):
+        while not self.server.ended.wait(0.02):
             self._send(part(JPEGS[number % len(JPEGS)]))
             number += 1
 
@@ -131,20 +120,15 @@ class Line:
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
     """Yield a function that returns the peak of the additional memory of this process in megabytes."""
-    process, ended = psutil.Process(), threading.Event()
+    process = psutil.Process()
     begin, most = process.memory_info().rss, [0]
 
     def watch() -> None:
-        while not ended.wait(0.005):
-            most[0] = max(most[0], process.memory_info().rss - begin)
+        most[0] = max(most[0], process.memory_info().rss - begin)
+        time.sleep(0.005)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    with repeating(watch):
         yield lambda: most[0] / 1e6
-    finally:
-        ended.set()
-        thread.join()
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -245,7 +229,7 @@ def test_a_hostile_rtsp_camera_is_given_up(name, tries):
 def problem_of(attack, timeout, caplog, attacks):
     """Return what is wrong if no good pictures follow an attack in time and within the memory."""
     begin = time.monotonic()
-    with HostileCamera(attack, attacks) as camera, peak_memory() as peak:
+    with hostile_camera(attack, attacks) as camera, peak_memory() as peak:
         try:
             with CameraSource(camera.address, open_timeout=timeout, read_timeout=timeout, reconnect=PATIENCE) as source:
                 for frames, _ in enumerate(source):
@@ -284,7 +268,7 @@ def test_a_camera_that_comes_and_goes_leaks_nothing(caplog, monkeypatch, tries):
     process, states, step = psutil.Process(), [], tries(10, 500)  # reconnections between two states
     most = {"descriptors": 4, "threads": 2, "objects": 100, "MB": 16}
     attack = lambda line: line.send(MULTIPART + 3 * part(JPEGS[0]))  # noqa: E731
-    with HostileCamera(attack, math.inf) as camera, CameraSource(camera.address) as source:
+    with hostile_camera(attack, math.inf) as camera, CameraSource(camera.address) as source:
         for _ in source:
             if source.reconnections >= (len(states) + 1) * step:
                 gc.collect()
@@ -325,14 +309,14 @@ def test_references_of_a_camera_are_not_followed(tmp_path, kind, score):
     video = write_video(tmp_path / "other.avi", make_frames(8, 48, 64), codec="MJPG")
 
     def is_refused(answer):
-        with HostileCamera(lambda line: line.send(answer), math.inf) as camera:
+        with hostile_camera(lambda line: line.send(answer), math.inf) as camera:
             try:
                 CameraSource(camera.address, open_timeout=5, read_timeout=5).close()
             except SourceError:
                 return not other.requests
         return False
 
-    with HostileCamera(send_secret) as other:
+    with hostile_camera(send_secret) as other:
         # The name of this machine counts as another host than its number.
         places = {"network": f"http://localhost:{other.port}/other.ts", "file": video.as_uri()}
         place = places.get(kind, f"{kind}://127.0.0.1:{other.port}/other.ts")
@@ -346,7 +330,7 @@ def test_references_of_a_camera_are_not_followed(tmp_path, kind, score):
 @scored("file that refers to another place")
 def test_references_of_a_file_are_not_followed(tmp_path):
     write_video(tmp_path / "near.avi", make_frames(8, 48, 64), codec="MJPG")
-    with HostileCamera(send_secret, math.inf) as other:
+    with hostile_camera(send_secret, math.inf) as other:
         for place in (f"http://127.0.0.1:{other.port}/other.ts", str(tmp_path / "near.avi"), "near.avi"):
             for number, content in enumerate(playlists(place).values()):
                 for ending in ("avi", "mp4", "ts", "m3u8", "ffconcat", "mpd", "sdp"):
@@ -361,9 +345,9 @@ def test_references_of_a_file_are_not_followed(tmp_path):
 
 def test_an_rtsp_camera_that_redirects_to_itself_is_given_up():
     def answer(line):
-        line.send(b"RTSP/1.0 302 F\r\nCSeq: 1\r\nLocation: rtsp://%s\r\n\r\n" % line.camera.place.encode())
+        line.send(b"RTSP/1.0 302 F\r\nCSeq: 1\r\nLocation: rtsp://%s\r\n\r\n" % line.server.place.encode())
 
-    with HostileCamera(answer, math.inf) as camera:
+    with hostile_camera(answer, math.inf) as camera:
         with pytest.raises(SourceError, match=r"cannot be opened: it redirects to another address"):
             CameraSource(f"rtsp://{camera.place}", open_timeout=1, read_timeout=1)
         assert len(camera.requests) == 1

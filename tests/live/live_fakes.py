@@ -44,12 +44,30 @@ def free_port() -> int:
 
 
 @contextmanager
-def beside(work: Callable[[], object]):
-    """Run a function in a thread during the block."""
-    thread = threading.Thread(target=work)
-    thread.start()
+def beside(*works: Callable[[], object]):
+    """Run functions, each in a thread, during the block."""
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
     yield
-    thread.join()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def repeating(work: Callable[[], object]):
+    """Call a function again and again in a thread until the end of the block."""
+    ended = threading.Event()
+
+    def repeat():
+        while not ended.is_set():
+            work()
+
+    with beside(repeat):
+        try:
+            yield
+        finally:
+            ended.set()
 
 
 class Saved(list):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from serving import QuietServer
 from video_fakes import make_frames
 
 from bgsub._opencv import cv2
@@ -35,13 +36,12 @@ def add_tls(server: socketserver.BaseServer) -> None:
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 
 
-class HttpCamera(http.server.ThreadingHTTPServer):
+class HttpCamera(QuietServer, http.server.ThreadingHTTPServer):
     """Sends `body`, or what `answer` returns for a path: a status and the fields of the header; see `RtspCamera`.
 
     `accepts` gets the password of a request and its path.
     """
 
-    daemon_threads = False
     host = "127.0.0.1"
     body = JPEG * 20
 
@@ -49,9 +49,6 @@ class HttpCamera(http.server.ThreadingHTTPServer):
         super().__init__((self.host, 0), _HttpHandler)
         self.ask, self.answer, self.accepts, self.requests, self.secrets = ask, answer, accepts, [], []
         self.port = self.server_address[1]
-
-    def handle_error(self, *_: object) -> None:
-        """Ignore clients that close the connection."""
 
 
 class _HttpHandler(http.server.BaseHTTPRequestHandler):
@@ -76,7 +73,7 @@ class _HttpHandler(http.server.BaseHTTPRequestHandler):
 Answer = Callable[[str], bytes | Iterator[bytes] | None]
 
 
-class RtspCamera(socketserver.ThreadingTCPServer):
+class RtspCamera(QuietServer, socketserver.ThreadingTCPServer):
     """Sends a video, the bytes of MPEG-TS, again and again.
 
     `ask` is the challenge for the password "secret" of "me". `answer` may return another answer to a request, None for
@@ -84,19 +81,14 @@ class RtspCamera(socketserver.ThreadingTCPServer):
     methods of all requests, `secrets` their passwords.
     """
 
-    daemon_threads = False
     piece = 1 << 16
     host = "127.0.0.1"
 
     def __init__(self, video: bytes, ask: str = "", answer: Answer = lambda _: None) -> None:
         super().__init__((self.host, 0), _RtspHandler)
         self.video, self.ask, self.answer = video, ask, answer
-        self.requests: list[str] = []
-        self.secrets: list[str] = []
+        self.requests, self.secrets = [], []
         self.port = self.server_address[1]
-
-    def handle_error(self, *_: object) -> None:
-        """Ignore clients that close the connection."""
 
 
 class _RtspHandler(socketserver.StreamRequestHandler):

@@ -6,14 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 
 import numpy as np
 import psutil
 import pytest
 from batch_fakes import lines, names, visible, write_videos
 from cli_inputs import PROGRAM, make_scene
-from live_fakes import wait_until
+from live_fakes import repeating, wait_until
 from video_fakes import write_video
 
 import bgsub
@@ -69,22 +69,17 @@ def test_processes_of_this_machine(videos, output, tmp_path):
 
 @pytest.mark.slow
 def test_file_that_kills_its_worker_fails_alone(videos, output):
-    ended, attempts = threading.Event(), set()
+    attempts = set()
 
     def kill():
-        while not ended.wait(0.005):
-            new = set(output.glob(".v0.attempt-*")) - attempts
-            attempts.update(new)
-            for process in spawned() if new else ():
-                process.kill()
+        time.sleep(0.005)
+        new = set(output.glob(".v0.attempt-*")) - attempts
+        attempts.update(new)
+        for process in spawned() if new else ():
+            process.kill()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
+    with repeating(kill):
         result = run_batch([videos / "v0.avi", videos / "v1.avi"], output, workers=1, retries=1, make_job=quick)
-    finally:
-        ended.set()
-        killer.join()
     assert (names(result.done), names(result.failed), len(attempts)) == (["v1.avi"], ["v0.avi"], 2)
     assert (result.failed[0].error, visible(output)) == ("its worker died each of 2 times", ["v1"])
 
