@@ -38,10 +38,6 @@ def make_job(source, output, **fields):
     return Job(str(source), output, parameters={"start_frames": 10}, save_model=output / "model.npz", **fields)
 
 
-def outputs(folder):
-    return {name: data for name, data in content(folder).items() if not any(part in name for part in NOT_OUTPUTS)}
-
-
 def safe_frames(output):
     """Return the number of frames in the checkpoint."""
     path = output / ".resume" / "state"
@@ -67,7 +63,7 @@ def whole(source, tmp_path_factory):
     """Return the outputs of a run without a stop."""
     output = tmp_path_factory.mktemp("whole")
     run_job(make_job(source, output))
-    return outputs(output)
+    return content(output, NOT_OUTPUTS)
 
 
 def watching(act):
@@ -106,7 +102,7 @@ def test_a_kill_after_any_frame_loses_at_most_that_frame(source, whole, tmp_path
         for number in numbers:
             assert is_killed(run_until_killed, source, job.output, number)
             are_safe.append(safe_frames(job.output) == number - 1 and not (job.output / "objects").exists())
-        is_same = run_job(job).summary.resumed == numbers[-1] - 1 and outputs(job.output) == whole
+        is_same = run_job(job).summary.resumed == numbers[-1] - 1 and content(job.output, NOT_OUTPUTS) == whole
         yield from ((f"{numbers}", is_safe and is_same) for is_safe in are_safe)
 
 
@@ -119,7 +115,7 @@ def test_a_run_killed_at_any_moment_is_resumed(source, whole, tmp_path, tries):
         while kills and is_killed(run_until_killed, source, job.output, 0, chance.uniform(0.1, 1.0)):
             kills -= 1
         run_job(job)
-        yield seed, outputs(job.output) == whole
+        yield seed, content(job.output, NOT_OUTPUTS) == whole
 
 
 @needs_kill
@@ -129,7 +125,7 @@ def test_outputs_of_a_killed_run_can_be_replaced(source, whole, tmp_path, tries)
         job = make_job(source, tmp_path / str(number), overwrite=True)
         assert is_killed(run_until_killed, source, job.output, number, 0, False)
         run_job(job)
-        yield number, {name: data for name, data in outputs(job.output).items() if ".partial" not in name} == whole
+        yield number, content(job.output, (*NOT_OUTPUTS, ".partial")) == whole
 
 
 @scored("two runs into one folder, started together")
@@ -165,7 +161,7 @@ def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries):
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     assert start("whole").wait(300) == 0
-    whole = outputs(tmp_path / "whole")
+    whole = content(tmp_path / "whole", NOT_OUTPUTS)
     for seed in range(tries(1, 25)):
         chance, out = random.Random(seed), str(seed)
         for _ in range(tries(1, chance.randint(1, 3))):
@@ -178,7 +174,7 @@ def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries):
             time.sleep(0.2)  # the workers notice the end of the program
         process = start(out)
         error = process.communicate(timeout=300)[1]
-        is_same = outputs(tmp_path / out) == whole
+        is_same = content(tmp_path / out, NOT_OUTPUTS) == whole
         yield (seed, error), process.returncode == 0 and is_same and "Traceback" not in error
 
 

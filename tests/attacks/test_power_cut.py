@@ -234,11 +234,7 @@ def run(make, inputs, folder, resume):
         assert run_fake_batch(inputs / "films", folder, make_job=make_job).complete
     else:
         run_job(dataclasses.replace(job, resume=resume))
-    return outputs(folder)
-
-
-def outputs(folder):
-    return {name: data for name, data in content(folder).items() if not any(part in name for part in NOT_OUTPUTS)}
+    return content(folder, NOT_OUTPUTS)
 
 
 # The job, whether the interrupted run has --resume, and the number of cuts without --long.
@@ -271,7 +267,8 @@ def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeyp
     for number, name, tree in worst(disk.moments, count, seed=count):
         place = write(tree, tmp_path / f"cut{number}")
         try:  # outputs of a decomposition are complete or absent; those of a run with --resume may be shorter
-            lost = different(whole, whole | outputs(place / "out")) if make is decomposition else []
+            left = content(place / "out", NOT_OUTPUTS)
+            lost = different(whole, whole | left) if make is decomposition else []
             lost += different(whole, run(make, inputs, place / "out", resume=True))
         except BgsubError as error:
             lost = str(error)

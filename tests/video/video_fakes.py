@@ -240,7 +240,8 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 
-def content(folder):
-    """Return the bytes of all files in a folder by name, without the records of finished runs."""
+def content(folder, without=()):
+    """Return the bytes of the files in a folder by name, without records of finished runs and names with some words."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if not Path(name).match(".resume/done-*")}
+    words = (".resume/done-", *without)
+    return {name: data for name, data in found.items() if not any(word in name for word in words)}

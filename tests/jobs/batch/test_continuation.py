@@ -16,6 +16,7 @@ pytestmark = pytest.mark.large
 
 LENGTH, EVERY = 60, 20
 SAVE = ("mask", "panel.mp4", "mask.npz")
+TIMED = (".json", ".csv")  # files that have times of the day
 
 
 @pytest.fixture(autouse=True)
@@ -62,11 +63,6 @@ def stop_after(frames, videos, output, monkeypatch, kill=True, **fields):
         return run(videos, output, FakeWorkers(perform, slots=1), make_job=lambda *place: job(*place, **fields))
 
 
-def outputs(folder):
-    """Content of the outputs, without files that have times of the day."""
-    return {name: data for name, data in content(folder).items() if not name.endswith((".json", ".csv", ".jsonl"))}
-
-
 def resumed(result):
     return [entry.result["resumed"] for entry in result.done]
 
@@ -77,7 +73,7 @@ def expected(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "_share_cores", lambda _jobs: None)
         run(folder, folder / "out", make_job=job)
-    return outputs(folder / "out")
+    return content(folder / "out", TIMED)
 
 
 @pytest.mark.parametrize("kill", [True, False])
@@ -89,7 +85,7 @@ def test_batch_continues_inside_a_file(videos, output, expected, monkeypatch, ki
     assert resumed(result) == ([40] if kill else [40, 0])
     assert result.done[0].attempts == 2
     assert times == {path: path.stat().st_mtime_ns for path in times}
-    assert outputs(output) == expected
+    assert content(output, TIMED) == expected
     assert visible(output) == ["v1", "v2"]
 
 
@@ -123,5 +119,5 @@ def test_unusable_attempt_starts_anew(videos, output, expected, monkeypatch, cha
     assert resumed(run(videos, output, FakeWorkers(perform), make_job=job)) == [0, 0]
     assert message.format(output=output) in caplog.text
     assert "attempt-" not in caplog.text.replace(str(left), "")
-    assert outputs(output) == expected
+    assert content(output, TIMED) == expected
     assert visible(output) == ["v1", "v2"]
