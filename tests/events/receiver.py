@@ -1,4 +1,4 @@
-"""A web server that records requests and sends given answers."""
+"""Destinations of notifications: a memory, and a web server that records requests and sends given answers."""
 
 import json
 import threading
@@ -8,16 +8,40 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from serving import serving
+from serving import QuietServer, serving
+
+from bgsub.events.notifications.notification import Destination
 
 HANG, TRICKLE = "hang", "trickle"
 
 
-class Receiver(ThreadingHTTPServer):
-    """Answers with the next of `answers` (a status, raw bytes, or a word above), then with `always`."""
+class Memory(Destination):
+    """Raises `failures`, then stores the notifications; blocks until `open` is set."""
 
-    daemon_threads = False  # `receiving` waits for the threads
-    block_on_close = True
+    name = "destination"
+
+    def __init__(self, *failures):
+        self.failures, self.wanted, self.got = list(failures), [], []
+        self.open, self.came = threading.Event(), threading.Event()
+        self.open.set()
+
+    def wants(self, notification):
+        self.wanted.append(notification)  # in the thread of the stream
+        return True
+
+    def send(self, notification):
+        self.came.set()
+        assert self.open.wait(60)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
+        self.got.append(notification)
+
+    def cancel(self):
+        self.open.set()
+
+
+class Receiver(QuietServer, ThreadingHTTPServer):
+    """Answers with the next of `answers` (a status, raw bytes, or a word above), then with `always`."""
 
     def __init__(self, answers: list[int | str | bytes], always: int | str = 200) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -36,9 +60,6 @@ class Receiver(ThreadingHTTPServer):
     def notifications(self) -> list[dict[str, Any]]:
         """Return the JSON of all requests so far."""
         return [self.notification() for _ in range(self.requests.qsize())]
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore closed connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):

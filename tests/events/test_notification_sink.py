@@ -1,7 +1,6 @@
 """Notifications of a stream."""
 
 import logging
-import threading
 import time
 from dataclasses import replace
 from itertools import product
@@ -11,43 +10,18 @@ import cv2
 import numpy as np
 import pytest
 from event_scenes import RATE, frame_of, mask_of, separated, write
-from receiver import HANG, receiving, unused_address
+from receiver import HANG, Memory, receiving, unused_address
 
 from bgsub.errors import SinkError
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
-from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
+from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Notification
 from bgsub.events.notifications.sink import Delivery, NotificationSink, finish_all
 from bgsub.events.recorder import RecorderSink
 from bgsub.video.regions import Regions
 
 GAP = 3.0  # seconds without motion after which it has ended
-
-
-class Memory(Destination):
-    """Raises `failures`, then stores the notifications; blocks until `open` is set."""
-
-    name = "destination"
-
-    def __init__(self, *failures):
-        self.failures, self.wanted, self.got = list(failures), [], []
-        self.open, self.came = threading.Event(), threading.Event()
-        self.open.set()
-
-    def wants(self, notification):
-        self.wanted.append(notification)  # in the thread of the stream
-        return True
-
-    def send(self, notification):
-        self.came.set()
-        assert self.open.wait(60)
-        if self.failures and (failure := self.failures.pop(0)) is not None:
-            raise failure
-        self.got.append(notification)
-
-    def cancel(self):
-        self.open.set()
 
 
 def boxes_of(index, moving=range(100, 140)):
