@@ -23,17 +23,8 @@ for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
         signal.signal(getattr(signal, name), handler)  # nohup and background shells ignore them, for all children
 
 ROOT = Path(__file__).parent
-STREAMS = (
-    "attacks",
-    "cli",
-    "docs/test_blocks.py",
-    "jobs/batch",
-    "jobs/test_jobs.py",
-    "live",
-    "test_examples.py",
-    "test_readme.py",
-)
-WHOLE_FRAMES = [ROOT / name for name in STREAMS]
+STREAMS = "attacks cli docs/test_blocks.py jobs/batch jobs/test_jobs.py live test_examples.py test_readme.py"
+WHOLE_FRAMES = [ROOT / name for name in STREAMS.split()]
 MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
 """The marker of all tests of a folder."""
 THREADED = [ROOT / name for name in ("events", "jobs", "live", "video")]
@@ -77,6 +68,13 @@ def no_thread_left(request):
     if request.path.parent in THREADED:
         # The threads that load and run kernels belong to the process.
         assert {thread for thread in threading.enumerate() if not thread.name.startswith("kernel-")} <= before
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

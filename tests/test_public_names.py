@@ -108,13 +108,12 @@ def material(tmp_path_factory):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
 )
-def test_the_example_runs(name, material, tmp_path, monkeypatch):
+def test_the_example_runs(name, material, here):
     test = EXAMPLES[name]
     if not COMPILED and any(HEAVY.search(example.source) for example in test.examples):
         pytest.skip("too slow without compiled kernels")
     for entry in material.iterdir():
-        (tmp_path / entry.name).symlink_to(entry)
-    monkeypatch.chdir(tmp_path)
+        (here / entry.name).symlink_to(entry)
     said = []
     doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.append)
     assert not said, "".join(said)

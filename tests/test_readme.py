@@ -22,15 +22,14 @@ def commands():
 @pytest.mark.parametrize(
     "command", [commands()[0], *(pytest.param(one, marks=pytest.mark.slow) for one in commands()[1:])]
 )
-def test_every_command_runs(command, tmp_path, monkeypatch, capsys):
-    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
-    monkeypatch.chdir(tmp_path)
+def test_every_command_runs(command, here, capsys):
+    (here / "datasets").symlink_to(ROOT / "datasets")
     program, *arguments = shlex.split(command)
     assert program == "bgsub"
     assert invoke(arguments) == 0
     assert capsys.readouterr().out.strip()
     if "-o" in arguments:
-        assert any((tmp_path / "out").rglob("*.*"))
+        assert any((here / "out").rglob("*.*"))
 
 
 def test_the_python_example_runs(monkeypatch):
@@ -67,13 +66,12 @@ def test_version_is_the_same_everywhere():
     assert {project["version"], cited, VERSIONS[0][0]} == {__version__}
 
 
-def test_the_commands_for_a_video(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_for_a_video(here, capsys):
     assert invoke(["demo", "-o", "demo", "--scene", "street", "--duration", "120", "--quiet"]) == 0
-    (tmp_path / "demo" / "input.mp4").rename("video.mp4")
+    (here / "demo" / "input.mp4").rename("video.mp4")
     for command in block("video").splitlines():
         assert invoke(shlex.split(command)[1:]) == 0, capsys.readouterr().err
     shown = capsys.readouterr().out
     assert shown.startswith("#  start")
     assert "wrote day/overview.html" in shown
-    assert (tmp_path / "day" / "clips" / "clips.csv").exists()
+    assert (here / "day" / "clips" / "clips.csv").exists()

@@ -73,8 +73,7 @@ def changing(act, moment):
 
 
 @pytest.fixture
-def videos(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def videos(here):
     for number, size in enumerate([(64, 48), (96, 64)]):
         frames = np.stack([frame for frame, _ in scene("lobby", size=size, length=COUNT, seed=number)])
         for name, codec in FORMATS.items():

@@ -8,12 +8,13 @@ import random
 import shlex
 import shutil
 import sys
-import threading
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene
+from live_fakes import beside, repeating
 from receiver import receiving
 from scoring import scored
 from video_fakes import write_video
@@ -39,10 +40,9 @@ QUICK = ("--start-frames", "10", "--min-event-length", "0")
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def place(here, monkeypatch):
     monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)  # as on a terminal
-    return tmp_path
+    return here
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_a_page_that_several_runs_write_is_whole_at_any_time(place, tries, score
     titles = ["a" * 50_000, "b" * 100_000, "c" * 300_000]
     (place / "out").mkdir()
     (place / "out/events.jsonl").write_text(json.dumps(LINE) + "\n")
-    page, ended, wrong = place / "page.html", threading.Event(), []
+    page, wrong = place / "page.html", []
     for title in titles:
         write_overview(place / "out", place / title[0], title)
     pages = [(place / title[0]).read_bytes() for title in titles]
@@ -277,18 +277,11 @@ def test_a_page_that_several_runs_write_is_whole_at_any_time(place, tries, score
                 wrong.extend([] if "is being written by another run" in str(error) else [str(error)])
 
     def read():
-        while not ended.is_set():
-            found = page.read_bytes()
-            wrong.extend([] if found in pages else [f"a page of {len(found)} bytes"])
+        found = page.read_bytes()
+        wrong.extend([] if found in pages else [f"a page of {len(found)} bytes"])
 
-    writers = [threading.Thread(target=write, args=(title,)) for title in titles]
-    reader = threading.Thread(target=read)
-    for thread in (reader, *writers):
-        thread.start()
-    for thread in writers:
-        thread.join()
-    ended.set()
-    reader.join()
+    with repeating(read), beside(*(partial(write, title) for title in titles)):
+        pass
     score("several writers of one page", [(title[0], not wrong) for title in titles])
     assert sorted(path.name for path in place.iterdir()) == ["a", "b", "c", "out", "page.html"]
 

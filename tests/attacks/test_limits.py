@@ -81,12 +81,11 @@ def inputs(tmp_path_factory):
 
 
 @pytest.fixture
-def place(inputs, tmp_path, monkeypatch):
+def place(inputs, here):
     for path in inputs.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    return tmp_path
+        (here / path.name).symlink_to(path)
+    (here / "out").mkdir()
+    return here
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
@@ -104,8 +103,7 @@ def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatc
         with file_limit(largest * share // 100):
             capsys.readouterr()
             code = invoke([word.replace("out", output.name, 1) if word.startswith("out") else word for word in words])
-        found = {n: data for n, data in content(output).items() if not any(part in n for part in NOT_OUTPUTS)}
-        incomplete = [name for name, data in found.items() if data != whole.get(name)]
+        incomplete = [name for name, data in content(output, NOT_OUTPUTS).items() if data != whole.get(name)]
         threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("bgsub")]
         error = capsys.readouterr().err
         lines = [line for line in error.splitlines() if line.startswith(("bgsub: error: ", "failed: "))]
@@ -152,10 +150,9 @@ def test_few_open_files_end_in_one_line(place, tries):
 
 
 @pytest.fixture
-def little_memory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def little_memory(here, monkeypatch):
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 1 << 28)
-    return tmp_path
+    return here
 
 
 def png(path, width, height, depth=8, colour=2, rows=4):

@@ -72,13 +72,6 @@ def cli(capsys):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """The working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def settings(here, monkeypatch):
     """The working folder, where settings files are read; the user's file is config/bgsub/config.toml."""
     monkeypatch.delenv("BGSUB_NO_CONFIG")

@@ -43,18 +43,17 @@ def videos(tmp_path_factory):
 
 
 @pytest.fixture
-def desk(tmp_path, videos, monkeypatch):
+def desk(here, videos, monkeypatch):
     """Return the working folder of the code of a page."""
-    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    (here / "datasets").symlink_to(ROOT / "datasets")
     for video in videos.iterdir():
-        (tmp_path / video.name).symlink_to(video)
-    monkeypatch.chdir(tmp_path)
+        (here / video.name).symlink_to(video)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     module = ModuleType("IPython.display")  # replaces the notebook's display
     module.display = Mock()
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", module)
-    return tmp_path
+    return here
 
 
 def shorter(text):

@@ -28,10 +28,9 @@ def blocks(language, page=PAGE):
 
 
 @pytest.fixture
-def camera(tmp_path, monkeypatch):
+def camera(here):
     """Return a video with motion that replaces the camera."""
-    monkeypatch.chdir(tmp_path)
-    return str(write_video(tmp_path / "gate.avi", make_scene(80, empty=30)))
+    return str(write_video(here / "gate.avi", make_scene(80, empty=30)))
 
 
 @pytest.fixture

@@ -19,11 +19,10 @@ def saved():
 
 
 @pytest.fixture
-def store(saved, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def store(saved, here):
     for name in ("m.png", "other.png"):
-        (tmp_path / name).write_bytes(b"1")
-    return RegionStore({"roi": [SQUARE, f"wall={tmp_path / 'm.png'}"], "privacy": ["0,0,10,20"]}, saved.save)
+        (here / name).write_bytes(b"1")
+    return RegionStore({"roi": [SQUARE, f"wall={here / 'm.png'}"], "privacy": ["0,0,10,20"]}, saved.save)
 
 
 def test_regions_are_described_in_percent(store):

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from live_fakes import HEIGHT, WIDTH, FakeDisplay, Saved, WalkingSquare, beside, wait_until
+from receiver import Memory
 from test_server import Client
 from video_fakes import make_frames, write_video
 
@@ -13,7 +14,6 @@ from bgsub import BackgroundSubtractor
 from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.notifications.notification import Destination
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.jobs.controls import SETTINGS, Controls
 from bgsub.jobs.job import Job
@@ -192,34 +192,24 @@ def test_window_works_while_the_camera_opens(display, monkeypatch):
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
 
 
-def test_page_and_snapshots_of_several_cameras(cameras, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_page_and_snapshots_of_several_cameras(cameras, here):
     with LiveSession([camera("0"), camera("1")], **ON_PAGE) as session:
 
         def work():
             wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
             answer = Client(session.server).command({"snapshot": True, "view": "overlay"})[1]
             assert [c["name"] for c in answer["cameras"]] == ["camera 0", "camera 1"]
-            wait_until(lambda: len(list(tmp_path.iterdir())) == 6)
+            wait_until(lambda: len(list(here.iterdir())) == 6)
             session.quit()
 
         with beside(work):
             session.run()
-    names = Counter("-".join(path.stem.split("-")[:3]) for path in tmp_path.iterdir())
+    names = Counter("-".join(path.stem.split("-")[:3]) for path in here.iterdir())
     assert names == {"snapshot-camera-0": 3, "snapshot-camera-1": 3}
 
 
-def test_requested_snapshot_is_notified(cameras, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    class Memory(Destination):
-        name, notifications = "memory", []
-
-        def send(self, notification):
-            self.notifications.append(notification)
-
-        def cancel(self):
-            pass
+def test_requested_snapshot_is_notified(cameras, here):
+    memory = Memory()
 
     def after(count):
         if count == 3:
@@ -227,14 +217,13 @@ def test_requested_snapshot_is_notified(cameras, monkeypatch, tmp_path):
         if count == 6:
             session.quit()
 
-    sink = NotificationSink(EventFeed(ObjectLinker()), [Memory()], source="gate")
-    described = [camera("0", sink, Counting(after))]
-    with LiveSession(described, **ON_PAGE) as session:
+    sink = NotificationSink(EventFeed(ObjectLinker()), [memory], source="gate")
+    with LiveSession([camera("0", sink, Counting(after))], **ON_PAGE) as session:
         (outcome,) = session.run()
-    (sent,) = [one for one in Memory.notifications if one.event == "request"]
+    (sent,) = [one for one in memory.got if one.event == "request"]
     assert (sent.type, sent.number, sent.source) == ("snapshot", 1, "gate")
-    assert tmp_path / sent.snapshot in tmp_path.glob("snapshot-*-panel.png")
-    assert outcome.result.notifications.delivered == len(Memory.notifications)
+    assert here / sent.snapshot in here.glob("snapshot-*-panel.png")
+    assert outcome.result.notifications.delivered == len(memory.got)
 
 
 def test_files_play_in_real_time_unless_fast(tmp_path, monkeypatch):

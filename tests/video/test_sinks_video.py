@@ -157,12 +157,11 @@ def test_a_file_that_cannot_grow_does_not_get_its_final_name(tmp_path, name, lim
     assert name not in files(tmp_path)
 
 
-def test_nothing_is_printed_and_a_colon_in_a_name_is_no_protocol(tmp_path, frames, capfd, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_nothing_is_printed_and_a_colon_in_a_name_is_no_protocol(here, frames, capfd):
     names = ["cutout.mov", "mask.mkv", "panel.mp4", "take1:2.mkv"]
     for name in names:
         fed(VideoSink(name, name.partition(".")[0] if ":" not in name else "mask"), frames)
-    assert files(tmp_path) == names
+    assert files(here) == names
     assert capfd.readouterr() == ("", "")
 
 

@@ -185,8 +185,7 @@ def test_wrong_arrays():
         ("sound.m4a", "^'sound.m4a' is not a video that can be read"),
     ],
 )
-def test_wrong_sources(spec, words, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
+def test_wrong_sources(spec, words, here, capfd):
     Path("empty").mkdir()
     Path("texts").mkdir()
     Path("texts/a.txt").write_text("no video\n" * 50)

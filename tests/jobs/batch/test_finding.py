@@ -29,10 +29,9 @@ def targets(tmp_path, *patterns, known=None):
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
-    make(tmp_path, "v10.mp4", "v2.mp4", "notes.txt", "x.raw", "sub/deep/w.avi", "sub/seq/in1.png", "sub/seq/in2.png")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def tree(here):
+    make(here, "v10.mp4", "v2.mp4", "notes.txt", "x.raw", "sub/deep/w.avi", "sub/seq/in1.png", "sub/seq/in2.png")
+    return here
 
 
 def test_patterns(tree):
