@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from camera_servers import BASIC, CERTIFICATE, HttpCamera, RtspCamera, add_tls
+from live_fakes import serving
 from scoring import scored
-from serving import serving
 from video_fakes import make_frames, write_video
 
 from bgsub.cli import invoke
@@ -168,12 +168,8 @@ def redirects(other):
     heads = [b"RTSP/1.0 " + code for code in (*codes, *odd)]
     heads += [b"RTSP/" + word + b" 302 F" for word in (b"", b"2.0", b"x" * 900, b"\r1.0")]
     heads += [b"RT\rSP/1.0 302 F", b" RTSP/1.0 302 F", b"\r\n\r\nRTSP/1.0 302 F", b"RTSP/1.0" + b" " * 1000 + b"302 F"]
-    heads += [
-        b"RTSP/1.0 302 " + b"x" * 5000,
-        b"\r" * 70000 + b"RTSP/1.0 302 F",
-        b"RTSP/1.0 " + b"\r" * 70000 + b"302 F",
-    ]
-    heads += [b"$\0\0\3abcRTSP/1.0 302 F", b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\nRTSP/1.0 302 F"]
+    heads += [b"\r" * 70000 + b"RTSP/1.0 302 F", b"RTSP/1.0 " + b"\r" * 70000 + b"302 F", b"$\0\0\3abcRTSP/1.0 302 F"]
+    heads += [b"RTSP/1.0 302 " + b"x" * 5000, b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\nRTSP/1.0 302 F"]
     answers = [head + rest for head in heads]
     return [*answers, b"RTSP/1.0 302 F\r\nCSEQ\r\n\r\n", answers[2].replace(b"\r", b""), answers[2].replace(b"L", b"l")]
 
@@ -207,9 +203,7 @@ def test_passwords_of_ipv6_addresses(video):
             address = f"{scheme}://me:secret@[::1]:{server.port}/x"
             yield address, error_of(address) == "" and server.secrets
             place = f"{scheme}://127.0.0.1:{other.port}/x"
-            server.answer = (
-                (lambda _, place=place: (302, {"Location": place}))
-                if server is http6
-                else (lambda _, place=place: f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode())
-            )
+            moved = f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode()
+            moved = (302, {"Location": place}) if server is http6 else moved
+            server.answer = lambda _, moved=moved: moved
             yield address, "redirects" in error_of(address) and not other.requests

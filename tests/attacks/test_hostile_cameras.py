@@ -18,9 +18,8 @@ from itertools import chain, repeat
 import psutil
 import pytest
 from camera_servers import RtspCamera
-from live_fakes import repeating
+from live_fakes import QuietServer, repeating, serving
 from scoring import scored
-from serving import QuietServer, serving
 from video_fakes import make_frames, wait_first, write_video
 
 from bgsub._opencv import cv2
@@ -39,12 +38,17 @@ def part(jpeg: bytes, length: int | None = None) -> bytes:
     return b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % announced + jpeg + b"\r\n"
 
 
+def of_size(jpeg: bytes, side: int) -> bytes:
+    """Return a JPEG file with a square of another size in its header."""
+    size = jpeg.index(b"\xff\xc0") + 5
+    return jpeg[:size] + struct.pack(">HH", side, side) + jpeg[size + 4 :]
+
+
 def grey_jpeg(side: int) -> bytes:
     """Return a valid JPEG file of `side` x `side` equal pixels: 0.75 bits for 64 of them."""
-    small = bytes(cv2.imencode(".jpg", make_frames(1, 16, 16)[0, :, :, 0])[1])
-    size, scan = small.index(b"\xff\xc0") + 5, small.index(b"\xff\xda")
-    begin = scan + 2 + int.from_bytes(small[scan + 2 : scan + 4], "big")
-    head = small[:size] + struct.pack(">HH", side, side) + small[size + 4 : begin]
+    small = of_size(bytes(cv2.imencode(".jpg", make_frames(1, 16, 16)[0, :, :, 0])[1]), side)
+    scan = small.index(b"\xff\xda") + 2
+    head = small[: scan + int.from_bytes(small[scan : scan + 2], "big")]
     return head + b"\x28\xa2\x8a" * ((side // 8) ** 2 // 4 + 1) + b"\xff\xd9"  # no change, end of block
 
 
@@ -141,13 +145,6 @@ MOST_MEMORY = 300  # additional MB
 PATIENCE = 30  # seconds
 
 
-def with_false_size(width, height):
-    """Return a JPEG file with a false size in its header."""
-    jpeg = JPEGS[0]
-    size = jpeg.index(b"\xff\xc0") + 5
-    return jpeg[:size] + struct.pack(">HH", height, width) + jpeg[size + 4 :]
-
-
 def gzip_bomb():
     """Return 300 MB of zeros behind a JPEG file, compressed."""
     packer = zlib.compressobj(1, wbits=31)
@@ -185,7 +182,7 @@ SILENCES = {
     "silence after the header": (MULTIPART,),
     "slow boundaries": (GOOD, b"--frame\r\n\r\n" * 20),
     "slow pictures": (GOOD + part(JPEGS[0])[:200], JPEGS[0][200:]),
-    "JPEG with a false size of 60000x60000": (MULTIPART + part(with_false_size(60000, 60000)) * 3,),
+    "JPEG with a false size of 60000x60000": (MULTIPART + part(of_size(JPEGS[0], 60000)) * 3,),
     "JPEG of 14000x14000": (MULTIPART + part(grey_jpeg(14000)) * 2,),
 }
 
@@ -292,12 +289,9 @@ def playlists(place: str) -> dict[str, bytes]:
     where = f'<Representation id="1" bandwidth="1000"><BaseURL>{place}</BaseURL></Representation>'
     dash = f'{start}{kind}<AdaptationSet mimeType="video/mp4">{where}</AdaptationSet></Period></MPD>'
     sdp = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 5999 RTP/AVP 26\r\n"
-    return {
-        "application/vnd.apple.mpegurl": hls(place),
-        "text/plain": f"ffconcat version 1.0\nfile '{place}'\n".encode(),
-        "application/dash+xml": dash.encode(),
-        "application/sdp": sdp.encode(),
-    }
+    concat = f"ffconcat version 1.0\nfile '{place}'\n"
+    texts = {"text/plain": concat, "application/dash+xml": dash, "application/sdp": sdp}
+    return {"application/vnd.apple.mpegurl": hls(place), **{kind: text.encode() for kind, text in texts.items()}}
 
 
 def send_secret(line):

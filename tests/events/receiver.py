@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from serving import QuietServer, serving
+from live_fakes import QuietServer, serving
 
 from bgsub.events.notifications.notification import Destination
 

@@ -1,7 +1,8 @@
-"""Helpers for live tests: waiting for conditions, ports, threads, a page, a moving square."""
+"""Waiting for conditions, ports, threads, servers, a page, a moving square, a display."""
 
 import http.client
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable
@@ -63,11 +64,32 @@ def repeating(work: Callable[[], object]):
         while not ended.is_set():
             work()
 
-    with beside(repeat):
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+class QuietServer:
+    """A part of servers with threads: `serving` waits for the threads; errors of connections are ignored."""
+
+    daemon_threads = False
+
+    def handle_error(self, *_: object) -> None:
+        """Ignore clients that close the connection."""
+
+
+@contextmanager
+def serving(server: socketserver.BaseServer):
+    """Serve during the block, then close the server."""
+    with server, beside(lambda: server.serve_forever(0.01)):
         try:
             yield
         finally:
-            ended.set()
+            server.shutdown()
 
 
 class Saved(list):

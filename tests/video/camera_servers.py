@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from serving import QuietServer
+from live_fakes import QuietServer
 from video_fakes import make_frames
 
 from bgsub._opencv import cv2

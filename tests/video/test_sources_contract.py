@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from camera_servers import HttpCamera
-from serving import serving
+from live_fakes import serving
 from video_fakes import COUNT, HEIGHT, WIDTH, FakeCapture, needs_pipes, write_images, write_video
 
 from bgsub._opencv import cv2
