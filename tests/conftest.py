@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from numba import config
-from video_fakes import ThresholdSubtractor, Writers, make_frames
+from video_fakes import ThresholdSubtractor, make_frames
 
 from bgsub.numerics.threads import cores
 
@@ -23,7 +24,7 @@ for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
         signal.signal(getattr(signal, name), handler)  # nohup and background shells ignore them, for all children
 
 ROOT = Path(__file__).parent
-STREAMS = "attacks cli docs/test_blocks.py jobs/batch jobs/test_jobs.py live test_examples.py test_readme.py"
+STREAMS = "attacks cli docs/test_blocks.py jobs/batch jobs/test_jobs.py live test_readme.py"
 WHOLE_FRAMES = [ROOT / name for name in STREAMS.split()]
 MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
 """The marker of all tests of a folder."""
@@ -90,9 +91,29 @@ def subtractor():
 @pytest.fixture
 def written(tmp_path):
     """A function that returns a named pipe and writes bytes into it from a thread."""
-    writers = Writers(tmp_path)
-    yield writers
-    writers.join()
+    threads = {}
+
+    def write(path, data):
+        with suppress(BrokenPipeError), path.open("wb", buffering=0) as file:
+            left = memoryview(data)
+            while left:
+                left = left[file.write(left) :]
+
+    def start(data):
+        path = tmp_path / f"fifo{len(threads)}"
+        os.mkfifo(path)
+        threads[path] = threading.Thread(target=write, args=(path, data))
+        threads[path].start()
+        return path
+
+    yield start
+    for path, thread in threads.items():
+        end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # in case a thread still waits for a reader
+        while thread.is_alive():
+            thread.join(0.05)
+            with suppress(BlockingIOError):
+                os.read(end, 1 << 20)
+        os.close(end)
 
 
 def pytest_configure(config):
