@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from checkpoint_kit import due_every, interrupt_looking_ahead, raise_at
-from video_fakes import Writers, content, needs_pipes, streamed, write_images, write_video
+from video_fakes import content, needs_pipes, streamed, write_images, write_video
 
 import bgsub
 from bgsub.errors import BrokenSourceError, ParameterError, StoppedError
@@ -143,11 +143,10 @@ def test_at_most_500_frames_are_learned(monkeypatch):
 
 
 @needs_pipes
-def test_a_pipe_and_a_used_model_are_causal(tmp_path):
-    frames, writers = make_video(), Writers(tmp_path)
-    pipe = bgsub.open_source(writers(streamed(frames)), fps=PARAMETERS["fps"])
+def test_a_pipe_and_a_used_model_are_causal(written):
+    frames = make_video()
+    pipe = bgsub.open_source(written(streamed(frames)), fps=PARAMETERS["fps"])
     np.testing.assert_array_equal(masks_of(pipe), online_masks(frames))
-    writers.join()
     used, other = make(), make()
     for subtractor in (used, other):
         subtractor.apply(frames[-1])
@@ -156,9 +155,8 @@ def test_a_pipe_and_a_used_model_are_causal(tmp_path):
 
 
 def make_job(source, output, **fields):
-    return Job(
-        str(source), output, **{"save": ("mask.npz",), "parameters": PARAMETERS, "event_formats": "jsonl", **fields}
-    )
+    usual = {"save": ("mask.npz",), "parameters": PARAMETERS, "event_formats": "jsonl"}
+    return Job(str(source), output, **{**usual, **fields})
 
 
 def test_a_damaged_file_ends_as_before(tmp_path, caplog):

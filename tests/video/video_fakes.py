@@ -4,7 +4,6 @@ import csv
 import io
 import os
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -50,39 +49,6 @@ def streamed(frames):
             file.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="bgr24")))
         file.mux(stream.encode())
     return video.getvalue()
-
-
-class Writers:
-    """Threads that write into named pipes; `join` waits for them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._threads: list[tuple[Path, threading.Thread]] = []
-
-    def __call__(self, data: bytes) -> Path:
-        """Return a named pipe; a thread writes the data into it."""
-        path = self._folder / f"fifo{len(self._threads)}"
-        os.mkfifo(path)
-        thread = threading.Thread(target=self._write, args=(path, data))
-        self._threads.append((path, thread))
-        thread.start()
-        return path
-
-    @staticmethod
-    def _write(path: Path, data: bytes) -> None:
-        with suppress(BrokenPipeError), path.open("wb", buffering=0) as file:
-            left = memoryview(data)
-            while left:
-                left = left[file.write(left) :]
-
-    def join(self) -> None:
-        for path, thread in self._threads:
-            end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # in case a thread still waits for a reader
-            while thread.is_alive():
-                thread.join(0.05)
-                with suppress(BlockingIOError):
-                    os.read(end, 1 << 20)
-            os.close(end)
 
 
 def write_images(folder: Path, frames: np.ndarray, name: str = "in{:06d}.png") -> Path:
@@ -204,11 +170,8 @@ class FakeCapture:
         return self.opened
 
     def get(self, key: int) -> float:
-        return {
-            cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
-            cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
-            cv2.CAP_PROP_FPS: self.fps,
-        }.get(key, 0.0)
+        size = {cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH), cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT)}
+        return {**size, cv2.CAP_PROP_FPS: self.fps}.get(key, 0.0)
 
     def read(self):
         image = self.frames.pop(0) if self.frames else None
