@@ -1,7 +1,6 @@
 """The site builds without warnings, its links work, and its pages fit on a phone."""
 
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,14 +12,6 @@ from filelock import FileLock
 from pages import DOCS, PAGES, ROOT
 
 pytest.importorskip("sphinx")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def build(pages, folder):
-    """Build pages; return the error output, empty on success."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees"]
-    done = subprocess.run([*command, pages, folder / "html"], capture_output=True, text=True, check=False)
-    return done.stderr if done.returncode else ""
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +23,9 @@ def site(tmp_path_factory, worker_id):
     folder /= "site"
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
-            errors = build(DOCS, folder)
-            (folder / "errors.txt").write_text(errors, encoding="utf-8")
+            command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees"]
+            done = subprocess.run([*command, DOCS, folder / "html"], capture_output=True, text=True, check=False)
+            (folder / "errors.txt").write_text(done.stderr if done.returncode else "", encoding="utf-8")
     errors = (folder / "errors.txt").read_text(encoding="utf-8")
     assert errors == ""
     return folder / "html"
@@ -74,21 +66,14 @@ def test_every_public_name_is_documented(site):
     assert "rank=3" in re.sub(r"<[^>]+>", "", signature)
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 def test_no_page_scrolls_horizontally_on_a_phone(site):
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        try:
-            page = browser.new_page(viewport={"width": 390, "height": 800})
-            for path in sorted(site.glob("*.html")):
-                page.goto(path.as_uri())
-                wide, fits = page.evaluate(
-                    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-                )
-                assert wide <= fits, f"{path.name}: {wide} pixels on {fits}"
-        finally:
-            browser.close()
+    pages = pytest.importorskip("test_page", reason="needs the package playwright")
+    with pages.browsing(viewport=pages.PHONE) as page:
+        for path in sorted(site.glob("*.html")):
+            page.goto(path.as_uri())
+            root = "document.documentElement"
+            wide, fits = page.evaluate(f"[{root}.scrollWidth, {root}.clientWidth]")
+            assert wide <= fits, f"{path.name}: {wide} pixels on {fits}"
 
 
 def test_formulas_are_valid_and_no_page_loads_external_resources(site):
@@ -96,9 +81,8 @@ def test_formulas_are_valid_and_no_page_loads_external_resources(site):
         text = text_of(page)
         for formula in re.findall(r"<math.*?</math>", text, re.DOTALL):
             ET.fromstring(re.sub(r"&(?!amp;|lt;|gt;|#)\w+;", "x", formula))
-        assert not re.findall(
-            r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link rel="stylesheet"[^>]*https?:', text
-        ), page
+        loaded = r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"|<link rel="stylesheet"[^>]*https?:'
+        assert not re.findall(loaded, text), page
 
 
 def test_links_to_repository_files_and_mentioned_paths_exist():
