@@ -13,6 +13,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from av_files import write_av
 from scipy.io import savemat
 from video_fakes import write_images
 
@@ -201,12 +202,8 @@ def crafted_models(model, folder):
         for _ in range(320):
             file.write(bytes(1_000_000))
     yield "zip bomb", path
-    changes = {
-        "encrypted": (8, b"\1"),
-        "unknown method": (10, b"\x63"),
-        "4 GB": (20, struct.pack("<I", 2**32 - 16) * 2),
-    }
-    for title, (offset, data) in changes.items():
+    large = struct.pack("<I", 2**32 - 16) * 2
+    for title, offset, data in (("encrypted", 8, b"\1"), ("unknown method", 10, b"\x63"), ("4 GB", 20, large)):
         changed = bytearray(content)
         for entry in re.finditer(b"PK\1\2", content):  # the directory of the archive
             changed[entry.start() + offset : entry.start() + offset + len(data)] = data
@@ -218,38 +215,19 @@ def crafted_models(model, folder):
     os.truncate(path, 20_000_000_000)
     yield "sparse", path
     os.mkfifo(folder / "pipe.npz")
-    for special in (
-        folder / "pipe.npz",
-        folder,
-        "/" + "x" * 3000,
-        "/dev/zero",
-        "/dev/full",
-        "/dev/urandom",
-        "/dev/null",
-    ):
+    devices = [f"/dev/{name}" for name in ("zero", "full", "urandom", "null")]
+    for special in (folder / "pipe.npz", folder, "/" + "x" * 3000, *devices):
         yield str(special)[:80], Path(special)
 
 
-CODECS = {
-    **{"mjpeg.avi": "yuvj420p", "mpeg4.avi": "yuv420p", "ffv1.avi": "bgr0", "rawvideo.avi": "bgr24"},
-    **{"mpeg4.mp4": "yuv420p", "libx264.mp4": "yuv420p", "libx265.mp4": "yuv420p", "libx264.mkv": "yuv420p"},
-    **{"ffv1.mkv": "bgr0", "mpeg4.mkv": "yuv420p", "mjpeg.mov": "yuvj420p", "prores_ks.mov": "yuv422p10le"},
-    **{"qtrle.mov": "rgb24", "libvpx.webm": "yuv420p", "libvpx-vp9.webm": "yuv420p", "gif.gif": "rgb8"},
-    **{
-        "wrapped_avframe.y4m": "yuv420p",
-        "mpeg2video.ts": "yuv420p",
-        "libx264.ts": "yuv420p",
-        "libx264.h264": "yuv420p",
-    },
-    **{"mpeg2video.mpg": "yuv420p", "flv.flv": "yuv420p", "wmv2.wmv": "yuv420p", "mpeg2video.mxf": "yuv420p"},
-    **{
-        "ffv1.nut": "bgr0",
-        "libvpx.ivf": "yuv420p",
-        "flv.swf": "yuv420p",
-        "apng.apng": "rgb24",
-        "libvpx.ogv": "yuv420p",
-    },
-}  # of small videos: codec, container, pixels
+# The format of the pixels of small videos, most of them yuv420p, by codec and container.
+CODECS = {"mjpeg.avi": "yuvj420p", "mjpeg.mov": "yuvj420p", "prores_ks.mov": "yuv422p10le", "gif.gif": "rgb8"}
+CODECS |= {"rawvideo.avi": "bgr24", "ffv1.avi": "bgr0", "ffv1.mkv": "bgr0", "ffv1.nut": "bgr0"}
+CODECS |= {"qtrle.mov": "rgb24", "apng.apng": "rgb24"}
+USUAL = "mpeg4.avi mpeg4.mp4 mpeg4.mkv libx264.mp4 libx264.mkv libx264.ts libx264.h264 libx265.mp4 libvpx.webm "
+USUAL += "libvpx.ivf libvpx.ogv libvpx-vp9.webm wrapped_avframe.y4m mpeg2video.ts mpeg2video.mpg mpeg2video.mxf "
+USUAL += "flv.flv flv.swf wmv2.wmv"
+CODECS |= dict.fromkeys(USUAL.split(), "yuv420p")
 IMAGES = ("png", "jpg", "tiff", "webp", "bmp", "jp2", "ppm", "hdr", "ras", "sr")
 
 
@@ -258,7 +236,7 @@ def pictures_and_videos(folder):
     for name, pixels in CODECS.items():
         codec = name.partition(".")[0]
         if codec in av.codecs_available:
-            _video(folder / name, codec, pixels)
+            write_av(folder / name, frames()[:COUNT], codec=codec, pix_fmt=pixels, ticks=25)
     for ending in IMAGES:
         cv2.imwrite(str(folder / f"a.{ending}"), frames()[0].astype(np.float32 if ending == "hdr" else np.uint8))
         cv2.imwrite(str(folder / f"deep.{ending}"), frames()[0].astype(np.uint16) * 257)
@@ -314,22 +292,9 @@ def damaged(content, rng):
         data[first:last] = 0
     elif kind == 4:
         data[first:last] = rng.integers(0, 256, last - first, np.uint8)
-    parts = {
-        2: [data[:first]],
-        5: [data[:last], data[first:]],
-        6: [data[last:], data[first:last], data[:first]],
-        7: [data[:0]],
-    }
+    begin, middle, end = np.split(data, [first, last])
+    parts = {2: [begin], 5: [begin, middle, middle, end], 6: [end, middle, begin], 7: [data[:0]]}
     return np.concatenate(parts.get(kind, [data])).tobytes()
-
-
-def _video(path, codec, pixels="yuv420p"):
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=25, width=96, height=64, pix_fmt=pixels)
-        for frame in frames()[:COUNT]:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="bgr24").reformat(format=pixels)))
-        container.mux(stream.encode())
-    return path
 
 
 def _written(path, content):
@@ -358,13 +323,10 @@ def readable_files(folder):
     for name in ("a.png", "a.jpg", "a.tiff", "a.bmp", "deep.png", "deep.tiff"):
         cv2.imwrite(str(folder / name), image.astype(np.uint16) * 257 if "deep" in name else image)
         known[name] = folder / name, [*run, str(folder / name)]
-    for ending, codec, pixels in (
-        ("avi", "mjpeg", "yuvj420p"),
-        ("mp4", "mpeg4", "yuv420p"),
-        ("mkv", "mpeg4", "yuv420p"),
-        ("gif", "gif", "rgb8"),
-    ):
-        known[ending] = _video(folder / f"a.{ending}", codec, pixels), [*run, str(folder / f"a.{ending}")]
+    for name in ("mjpeg.avi", "mpeg4.mp4", "mpeg4.mkv", "gif.gif"):
+        codec, ending = name.split(".")
+        path = write_av(folder / f"a.{ending}", frames()[:COUNT], codec=codec, pix_fmt=CODECS[name], ticks=25)
+        known[ending] = path, [*run, str(path)]
     mask, settings = folder / "a.png", folder / "a.toml"
     known["mask"] = mask, [*run, images, "--roi", str(mask)]
     known["settings"] = _written(settings, CONFIG), ["--config", str(settings), *run, images]

@@ -23,12 +23,8 @@ from bgsub.synthetic import scene
 
 PACKAGE = str(Path(bgsub.__path__[0]))
 START, AFTER = 10, 12  # frames of the start phase; frames after an interrupt
-SETTINGS = {
-    "usual": {},
-    "reduced": {"scale": 0.5},
-    "grey": {"metric": "canonical", "gradient_carry": "unchanged"},
-    "restart": {"on_change": "restart"},
-}
+SETTINGS = {"usual": {}, "reduced": {"scale": 0.5}, "restart": {"on_change": "restart"}}
+SETTINGS |= {"grey": {"metric": "canonical", "gradient_carry": "unchanged"}}
 
 
 @cache

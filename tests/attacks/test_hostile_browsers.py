@@ -6,11 +6,12 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from live_fakes import Saved, request, wait_until
+from live_fakes import Saved, beside, request, wait_until
 from scoring import scored
 from test_hostile_results import NAMES, region_of
 from video_fakes import make_frames, separate
@@ -119,10 +120,7 @@ def test_the_owner_is_served_under_attack(attack, count, tries, score):
                 attack(target, ended)
             ended.wait(0.1)
 
-    with page() as target:
-        crowd = [threading.Thread(target=repeat) for _ in range(count)]
-        for one in crowd:
-            one.start()
+    with page() as target, beside(*[repeat] * count):
         try:
             if count == CROWD:
                 wait_until(lambda: target.connections >= 30)
@@ -130,8 +128,6 @@ def test_the_owner_is_served_under_attack(attack, count, tries, score):
             assert target.connections <= 100
         finally:
             ended.set()
-            for one in crowd:
-                one.join()
     score(f"page: {attack.__name__.replace('_', ' ')}, {count} at a time", outcomes)
 
 
@@ -169,22 +165,16 @@ OTHER_SITES = [
     for site in ("cross-site", "same-site")
     for mode, kind in (("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe"), ("cors", "empty"))
 ]
-HEADERS = {
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
+HEADERS = {"Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff"}
+HEADERS |= {"Referrer-Policy": "no-referrer"}
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])
 def test_other_sites_are_refused(token, score):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     with page(token) as target:
-        outcomes = [
-            ((path, fields), target.ask(path, {**OWNER, **fields})[0] == 403)
-            for path in ("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics")
-            for fields in OTHER_SITES
-        ]
+        asked = product(("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics"), OTHER_SITES)
+        outcomes = [((path, more), target.ask(path, {**OWNER, **more})[0] == 403) for path, more in asked]
         for path in ("/", "/picture.jpg"):
             assert target.ask(path, {**OWNER, **link})[0] == 200
         for path in ("/", "/picture.jpg", "/snapshot.png", "/statistics", "/nothing"):
@@ -198,6 +188,7 @@ def test_other_sites_are_refused(token, score):
 KEY = f"Authorization: Bearer {TOKEN}\r\n".encode()
 COMMAND = b"POST /control HTTP/1.1\r\n" + KEY + b"Content-Type: application/json\r\n"
 PAUSE = b'{"paused": true}'
+PAUSE_BODY = b"Content-Length: %d\r\n\r\n" % len(PAUSE) + PAUSE
 INVALID = {
     "half a head": b"GET /statistics HTTP/1.1\r\nHost: a",
     "address of 1 MB": b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
@@ -213,13 +204,11 @@ INVALID = {
     "command in chunks": COMMAND + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + PAUSE + b"\r\n0\r\n\r\n",
     "half a command": COMMAND + b'Content-Length: 16\r\n\r\n{"paused": ',
     "deep command": COMMAND + b"Content-Length: 60000\r\n\r\n" + b"[" * 60_000,
-    "command from elsewhere": COMMAND + b"Origin: http://a\r\nContent-Length: 16\r\n\r\n" + PAUSE,
-    "command from a file without a host": COMMAND + b"Origin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
-    "command from a file": COMMAND + b"Host: 127.0.0.1\r\nOrigin: null\r\nContent-Length: 16\r\n\r\n" + PAUSE,
-    "command of a link": COMMAND
-    + b"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\nContent-Length: 16\r\n\r\n"
-    + PAUSE,
-    "command of a form": COMMAND.replace(b"application/json", b"text/plain") + b"Content-Length: 16\r\n\r\n" + PAUSE,
+    "command from elsewhere": COMMAND + b"Origin: http://a\r\n" + PAUSE_BODY,
+    "command from a file without a host": COMMAND + b"Origin: null\r\n" + PAUSE_BODY,
+    "command from a file": COMMAND + b"Host: 127.0.0.1\r\nOrigin: null\r\n" + PAUSE_BODY,
+    "command of a link": COMMAND + b"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: document\r\n" + PAUSE_BODY,
+    "command of a form": COMMAND.replace(b"application/json", b"text/plain") + PAUSE_BODY,
 } | {
     line.decode("latin1"): line + b"\r\n" + KEY + b"\r\n"
     for line in (
@@ -251,11 +240,10 @@ def test_invalid_requests_are_refused(tries, caplog):
 
 def test_a_pipelined_request_is_ignored(score):
     """Behind a proxy, it could come from another client."""
-    second = COMMAND + b"Content-Length: %d\r\n\r\n" % len(PAUSE) + PAUSE
     with page() as target:
         outcomes = []
         for fields in (b"", b"Connection: keep-alive\r\n", b"Content-Length: 0\r\n"):
-            answer = target.send(b"GET /statistics HTTP/1.1\r\n" + KEY + fields + b"\r\n" + second)
+            answer = target.send(b"GET /statistics HTTP/1.1\r\n" + KEY + fields + b"\r\n" + COMMAND + PAUSE_BODY)
             outcomes.append((fields, answer.count(b"HTTP/1.") <= 1 and not target.controls.paused))
         fields = {**OWNER, "Content-Type": "application/json"}
         assert target.ask("/control", fields, "POST", json.dumps({"paused": True}))[0] == 200
@@ -267,17 +255,10 @@ def test_a_pipelined_request_is_ignored(score):
 def test_names_on_the_page_are_texts(monkeypatch, score):
     """Names of cameras and regions, and paths in messages: no script, no element, no error, all signs."""
     pages = pytest.importorskip("test_page", reason="needs the package playwright")
-    if pages.BROWSER is None:
-        pytest.skip("needs chromium")
     monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SECONDS", 600)
     names = [name for name in NAMES if "\udcff" not in name]
-    names += [
-        "</textarea></style></title><svg/onload=alert(1)>",
-        "${alert(1)}",
-        "javascript:alert(1)//",
-        "__proto__",
-        "\0",
-    ]
+    names += ["</textarea></style></title><svg/onload=alert(1)>", "${alert(1)}", "javascript:alert(1)//"]
+    names += ["__proto__", "\0"]
     drawn = [name for name in map(region_of, names) if name.isprintable()]
     cameras = {name: Controls(view="input") for name in names}
     store = RegionStore({"roi": [f"{name}=10%,10%,20%,20%" for name in drawn]}, Saved().save)

@@ -19,7 +19,7 @@ from scoring import scored
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SinkError
-from bgsub.jobs.checkpoints import Checkpoint
+from bgsub.jobs.checkpoints import saved_frames
 from bgsub.jobs.decomposition import writing
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -36,12 +36,6 @@ NOT_OUTPUTS = (".resume", ".lock", "manifest", "result.json")
 def make_job(source, output, **fields):
     fields = {"save": SAVE, "event_formats": ("csv", "jsonl", "html", "pictures"), **fields}
     return Job(str(source), output, parameters={"start_frames": 10}, save_model=output / "model.npz", **fields)
-
-
-def safe_frames(output):
-    """Return the number of frames in the checkpoint."""
-    path = output / ".resume" / "state"
-    return Checkpoint.read(path).frames if path.exists() else 0
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +95,7 @@ def test_a_kill_after_any_frame_loses_at_most_that_frame(source, whole, tmp_path
         numbers = sorted(random.Random(100 + seed).sample(range(2, LENGTH), tries(2, 8)))
         for number in numbers:
             assert is_killed(run_until_killed, source, job.output, number)
-            are_safe.append(safe_frames(job.output) == number - 1 and not (job.output / "objects").exists())
+            are_safe.append(saved_frames(job.output) == number - 1 and not (job.output / "objects").exists())
         is_same = run_job(job).summary.resumed == numbers[-1] - 1 and content(job.output, NOT_OUTPUTS) == whole
         yield from ((f"{numbers}", is_safe and is_same) for is_safe in are_safe)
 
@@ -192,7 +186,7 @@ def test_an_error_of_the_caller_is_raised_as_it_is_by_a_resumed_run(source, tmp_
         assert caught.value is error
 
     fail_at(20, RuntimeError("stop"))
-    assert safe_frames(tmp_path) > 0
+    assert saved_frames(tmp_path) > 0
     fail_at(40, kind("of the caller"))
     assert run_job(job).summary.resumed > 20
 

@@ -12,16 +12,17 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-import zipfile
 import zlib
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
+from zipfile import ZIP_DEFLATED
 
 import numpy as np
 import pytest
 from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
+from file_kit import npy_of, write_members
 from live_fakes import beside
 from scoring import scored
 from sink_kit import file_limit
@@ -167,13 +168,6 @@ def png(path, width, height, depth=8, colour=2, rows=4):
     path.write_bytes(content + chunk(b"IEND", b""))
 
 
-def npz(path, shape):
-    """Write an .npz file whose header announces an array of that shape."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as member:
-        np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": shape})
-        member.write(bytes(1 << 20))
-
-
 def large_images(side, most):
     """Yield names and contents of images of a few bytes whose headers announce a square, of `most` for WebP."""
     picture = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
@@ -241,7 +235,7 @@ def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys):
     commands = [[command, name] for command in ("run", "decompose") for name in names]
     commands += [["live", "wide.png", "--no-window"]]
     for name, shape in (("tall", (10**9, 100)), ("flat", (100, 10**10)), ("cube", (5000, 5000, 5000))):
-        npz(little_memory / f"{name}.npz", shape)
+        write_members(little_memory / f"{name}.npz", {"x.npy": npy_of("<f8", shape, bytes(1 << 20))}, ZIP_DEFLATED)
         commands.append(["decompose", f"{name}.npz"])
     for words in commands:
         code = invoke([*words, "-o", "out"])
@@ -327,9 +321,8 @@ def test_workers_of_a_batch_share_the_memory(little_memory, capsys, monkeypatch)
     monkeypatch.setattr("bgsub.jobs.batch.workers.available_memory", lambda: 6 << 27)
     words = ["batch", "a.avi", "b.avi", "-o", "out", "--save", "mask.npz", "--retries", "0", *RUN]
     assert invoke([*words, "--workers", "2"]) == 1
-    assert (
-        capsys.readouterr().err.count("403 MB are available; reduce memory with smaller frames or fewer workers") == 2
-    )
+    error = capsys.readouterr().err
+    assert error.count("403 MB are available; reduce memory with smaller frames or fewer workers") == 2
     assert invoke([*words, "--workers", "1"]) == 0
 
 

@@ -297,6 +297,5 @@ def test_long_streams_of_tiny_frames(shape, tries, score):
             subtractor.apply(kinds[number // 40 % 4].astype(np.float32), knownForegroundMask=known.astype(np.uint8))
         return [subtractor.getBackgroundImage()]
 
-    score(
-        f"frames of {shape}", [((shape, seed), not problem_of(lambda s=seed: last(s))) for seed in range(tries(3, 20))]
-    )
+    problems = {seed: problem_of(lambda s=seed: last(s)) for seed in range(tries(3, 20))}
+    score(f"frames of {shape}", [((shape, seed), not problem) for seed, problem in problems.items()])

@@ -238,14 +238,8 @@ def run(make, inputs, folder, resume):
 
 
 # The job, whether the interrupted run has --resume, and the number of cuts without --long.
-JOBS = [
-    (video, True, 3),
-    (arrays, True, 2),
-    (images, True, 3),
-    (pictures, True, 3),
-    (batch, False, 2),
-    (decomposition, False, 0),
-]
+JOBS = [*((make, True, 3) for make in (video, images, pictures)), (arrays, True, 2)]
+JOBS += [(batch, False, 2), (decomposition, False, 0)]
 
 
 def different(whole, found):

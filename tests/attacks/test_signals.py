@@ -102,11 +102,8 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
         process.kill()
         process.communicate()
     lines = [line for line in err.splitlines() if not ALLOWED.match(line)]
-    if (
-        process.returncode not in (0, *(128 + NUMBERS[letter] for letter in pattern if letter in NUMBERS))
-        or len(lines) > 1
-        or "Traceback" in err
-    ):
+    codes = (0, *(128 + NUMBERS[letter] for letter in pattern if letter in NUMBERS))
+    if process.returncode not in codes or len(lines) > 1 or "Traceback" in err:
         return f"exit code {process.returncode}, {lines}"
     _, left = psutil.wait_procs(children, 10)
     return "processes left" if any(child.status() != psutil.STATUS_ZOMBIE for child in left) else ""

@@ -178,13 +178,9 @@ def test_a_link_is_not_continued_as_a_growing_file(tmp_path):
 
 
 PARAMETERS = {"start_frames": 20}
-OUTPUTS = {
-    "video": {"save": ("mask.mkv",)},
-    "arrays": {"save": ("mask.npz",)},
-    "images": {"save": ("mask.png",)},
-    "still": {"save": ("background-image",)},
-    "events": {"save": (), "event_formats": ("csv", "jsonl", "html")},
-}
+VIEWS = {"video": "mask.mkv", "arrays": "mask.npz", "images": "mask.png", "still": "background-image"}
+OUTPUTS = {kind: {"save": (view,)} for kind, view in VIEWS.items()}
+OUTPUTS |= {"events": {"save": (), "event_formats": ("csv", "jsonl", "html")}}
 
 
 def vanish(folder, way):
