@@ -40,24 +40,11 @@ def numbers(count=100):
 
 
 def test_places():
-    expected = {
-        "0": frame(0),
-        " 120 ": frame(120),
-        120: frame(120),
-        "12.5": seconds("12.5"),
-        "12.": seconds(12),
-        ".5": seconds("0.5"),
-        "12s": seconds(12),
-        "12.5s": seconds("12.5"),
-        12.5: seconds("12.5"),
-        Fraction(1, 3): seconds(Fraction(1, 3)),
-        "02:03": seconds(123),
-        "90:00": seconds(5400),
-        "2:3.25": seconds("123.25"),
-        "1:02:03.5": seconds("3723.5"),
-        "100:00:00": seconds(360000),
-        seconds(3): seconds(3),
-    }
+    third = Fraction(1, 3)
+    amounts = {"12.5": "12.5", "12.": 12, ".5": "0.5", "12s": 12, "12.5s": "12.5", 12.5: "12.5", third: third}
+    amounts |= {"02:03": 123, "90:00": 5400, "2:3.25": "123.25", "1:02:03.5": "3723.5", "100:00:00": 360000}
+    expected = {value: seconds(amount) for value, amount in amounts.items()} | {seconds(3): seconds(3)}
+    expected |= {"0": frame(0), " 120 ": frame(120), 120: frame(120)}
     assert {value: Timecode.parse(value) for value in expected} == expected
     assert [str(place) for place in (frame(7), seconds(2), seconds("3723.5"))] == ["frame 7", "2 s", "3723.5 s"]
     cases = [(frame(7), None, 7), (frame(7), RATE, 7), (seconds(2), RATE, 50), (seconds("0.05"), RATE, 2)]
@@ -118,12 +105,9 @@ def test_frames_of_the_part(options, expected):
 @given(st.integers(0, 40), st.integers(1, 60), st.integers(1, 9), st.booleans(), st.booleans())
 def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_seconds):
     end = start + count
-    source = selected(
-        numbers(50),
-        start=str(start / RATE) + "s" if start_in_seconds else start,
-        end=str(end / RATE) + "s" if end_in_seconds else end,
-        every=every,
-    )
+    first = f"{start / RATE}s" if start_in_seconds else start
+    last = f"{end / RATE}s" if end_in_seconds else end
+    source = selected(numbers(50), first, last, every=every)
     expected = list(range(50))[start:end:every]
     assert indices(source) == expected
     assert source.length == len(expected)

@@ -184,10 +184,6 @@ def write(sink, image, *names):
             sink.write(Frame(0, name, None, image), separate(image))
 
 
-def read(path):
-    return cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-
-
 def test_names_of_images(tmp_path, frames):
     expected = {
         ("mask", None, "in000123"): "bin000123.png",
@@ -221,7 +217,8 @@ def test_images_are_lossless_except_for_jpeg(tmp_path, ending, view, dtype):
     with ImageSequenceSink(tmp_path, view, ending=ending) as sink:
         sink.write(Frame(0, "in1", None, separation.frame), separation)
     assert files(tmp_path) == [f"{'bin' if view == 'mask' else view}1{ending}"]
-    found, expected = read(next(tmp_path.iterdir())), VIEWS[view](separation)
+    (path,) = tmp_path.iterdir()
+    found, expected = cv2.imread(str(path), cv2.IMREAD_UNCHANGED), VIEWS[view](separation)
     if ending == ".webp" and view != "background":
         # WebP has no grey, and fully transparent pixels have no colour there.
         found = found[:, :, 0] if view == "mask" else found[:, :, 3]
@@ -257,11 +254,6 @@ def test_images_of_an_older_run_are_removed_at_the_end(tmp_path, frames):
     assert files(tmp_path) == sorted([*others, "bin000001.png", "bin000002.png", "bin000003.png"])
 
 
-def load(path):
-    with np.load(path, allow_pickle=False) as data:
-        return {name: data[name] for name in data.files}
-
-
 @pytest.mark.parametrize(
     ("view", "dtype"),
     [("mask", "u1"), ("background", "u2"), ("foreground", "f4"), ("probability", "u2"), ("cutout", "f4")],
@@ -269,7 +261,7 @@ def load(path):
 def test_views_are_stored_exactly(tmp_path, view, dtype):
     images = random_images((4, 9, 7, 3), dtype)
     sink = fed(ArraySink(tmp_path / "a.npz", view), images)
-    found = load(sink.path)[view]
+    found = np.load(sink.path)[view]
     expected = np.stack([VIEWS[view](separate(image)) for image in images])
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
@@ -286,7 +278,7 @@ def test_facts_of_each_frame(tmp_path):
         for frame, coefficients, event in given:
             extra = {"coefficients": np.array(coefficients), "event": event}
             sink.write(frame, dataclasses.replace(separate(image), **extra))
-    data = load(sink.path)
+    data = np.load(sink.path)
     assert list(data) == ["mask", "index", "time", "share", "coefficients", "event"]
     np.testing.assert_array_equal(data["index"], [3, 5, 6])
     np.testing.assert_array_equal(data["time"], [np.nan, 0.1 + 0.2, 7.0])
@@ -321,7 +313,7 @@ def test_a_still_image_is_the_newest_background(tmp_path, ending, dtype):
             image = np.full((8, 9, 3), level * full, dtype)
             sink.write(Frame(0, "x", None, image), dataclasses.replace(separate(image), background=image))
             assert files(tmp_path) == []
-    found = read(sink.path)
+    found = cv2.imread(str(sink.path), cv2.IMREAD_UNCHANGED)
     deep = dtype == np.uint16 and ending != ".jpg"
     assert found.dtype == (np.uint16 if deep else np.uint8)
     assert found.shape == (8, 9, 3)
