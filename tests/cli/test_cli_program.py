@@ -23,6 +23,7 @@ from bgsub.cli.method_options import HIDDEN, METHOD_PARAMETERS
 from bgsub.cli.settings import long_names
 from bgsub.scene import kernel_warmup
 
+HEAVY = "{'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)"
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
 
@@ -59,8 +60,7 @@ def test_nothing_heavy_is_imported_before_a_command_runs():
         "import sys; from bgsub.cli import invoke\n"
         f"for words in {lines}:\n"
         "    code = invoke(words)\n"
-        "    found = {'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)\n"
-        "    print(code, sorted(found), file=sys.stderr)"
+        f"    print(code, sorted({HEAVY}), file=sys.stderr)"
     )
     said = run(sys.executable, "-c", code).stderr
     found = [line for line in said.splitlines() if not line.startswith("bgsub: error: ")]
@@ -138,11 +138,8 @@ COMPLETED = {
     "run --he": {"--help", "--help-all"},
     "run --shadows m": {"merged"},
     "run --light ": {"true", "false"},
-    "--config ": None,
-    "run fr": None,
-    "run --log ": None,
-    "run --record ": None,
     "run --threshold ": set(),
+    **dict.fromkeys(("--config ", "run fr", "run --log ", "run --record ")),
 }
 
 
@@ -188,10 +185,7 @@ def test_bash_completes(place):
 
 def completed(line, **variables):
     """Return the completions and the heavy modules that were imported."""
-    code = (
-        "import sys; from bgsub.cli import invoke; code = invoke([]); "
-        "print(code, *sorted({'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)), file=sys.stderr)"
-    )
+    code = f"import sys; from bgsub.cli import invoke; print(invoke([]), *sorted({HEAVY}), file=sys.stderr)"
     typed = {"_BGSUB_COMPLETE": "bash_complete", "COMP_WORDS": f"bgsub {line}", "COMP_CWORD": str(line.count(" ") + 1)}
     ended = run(sys.executable, "-c", code, **typed, **variables)
     return ended.stdout.split(), ended.stderr

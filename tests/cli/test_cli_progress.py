@@ -118,11 +118,8 @@ def compiled(monkeypatch, folder):
 
 @pytest.mark.parametrize("options", [[], ["--quiet"], ["--progress", "bar"]])
 def test_compilation_in_lines_and_in_the_log_file(run, compiled, tmp_path, options):
-    lines = [
-        "compiling kernels 0 of 62, once per installation",
-        "compiling kernels 31 of 62",
-        "62 kernels compiled in 41.2 s",
-    ]
+    lines = ["compiling kernels 0 of 62, once per installation", "compiling kernels 31 of 62"]
+    lines += ["62 kernels compiled in 41.2 s"]
     answer = run(*options, "--log", tmp_path / "a.log")
     shown = [] if "--quiet" in options else lines
     assert lines_of(answer) == [f"bgsub: {line}" for line in (*shown, "error: end of the test")]

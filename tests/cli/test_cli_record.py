@@ -142,6 +142,7 @@ def test_batch_records_into_the_folder_of_each_file(cli, here, films, serial):
 def test_wrong_options(cli, here, plain):
     small = write_av(here / "small.mp4", scene((), count=5)[:, :48, :64])
     (here / "file").touch()
+    row = "files in a row need frames"
     for words, message in (
         (("--pre-roll", "1"), "--pre-roll needs --record"),
         (("--boxes", "--save", "mask"), "--boxes needs --save panel, overlay or contours"),
@@ -152,10 +153,7 @@ def test_wrong_options(cli, here, plain):
         (("--record", "c", "--max-clip-length", "0"), "Invalid value for '--max-clip-length'"),
         (("--record", "c", "--motion-threshold", "2"), "--motion-threshold: takes a share from 0 to 1 or in percent"),
         (("--record", "file/below", "--save", "mask"), "cannot write into folder 'file/below': "),
-        (
-            (small, "--record", "c", "--save", "mask"),
-            f"files in a row need frames of one size: video '{small}' has 64x48",
-        ),
+        ((small, "--record", "c", "--save", "mask"), f"{row} of one size: video '{small}' has 64x48"),
     ):
         cli("run", plain, *words, "-o", "out").refused(message)
     assert names(here) == ["file", "small.mp4"]

@@ -45,7 +45,6 @@ TAKEN = "'taken' is a file, not a folder"
         (["run"], "Missing argument 'SOURCE...'; see bgsub run --help"),
         (["run", "frames"], "Missing option '-o' / '--output'"),
         (["run", "--motion", "5%"], "No such option '--motion'; did you mean '--motion-threshold'?"),
-        (["run", "--startframes", "3"], "No such option '--startframes'; did you mean '--start-frames'?"),
         (["run", "--config", "x"], "No such option '--config'; put it before the command: bgsub --config;"),
         (["run", "--helpall"], "No such option '--helpall'; did you mean '--help-all'?;"),
         (["bench", "frames", "--duration", "1"], "must have at least 2 frames to be timed, got 1"),
