@@ -69,12 +69,8 @@ def together(*walks):
 def busy(count: int = 40, seed: int = 3):
     """Return frames with objects that appear, cross, rest and leave."""
     rng = np.random.default_rng(seed)
-    walks = [
-        walk((0, 4), (2, 0), 40),
-        [None] * 5 + walk((80, 5), (-2, 0), 30),
-        [None] * 10 + walk((40, 30), (0, 0), 8) + [None] * 4 + walk((40, 30), (0.5, 0), 15),
-    ]
-    frames = together(*walks)[:count]
+    rests = [None] * 10 + walk((40, 30), (0, 0), 8) + [None] * 4 + walk((40, 30), (0.5, 0), 15)
+    frames = together(walk((0, 4), (2, 0), 40), [None] * 5 + walk((80, 5), (-2, 0), 30), rests)[:count]
     for boxes in frames[::3]:
         boxes.append((int(rng.integers(0, 90)), int(rng.integers(0, 44)), 2, 2))
     return frames

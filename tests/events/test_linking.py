@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from event_scenes import RATE, SHAPE, busy, linked, mask_of, pairs, separated, together, walk
+from event_scenes import RATE, SHAPE, busy, frame_of, linked, mask_of, pairs, separated, together, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,8 +254,7 @@ def test_a_track_is_not_undecided_for_ever():
 def test_a_standing_track_is_decided_although_the_model_never_learns():
     linker, seen, mask = ObjectLinker(RATE), 0, mask_of([(20, 10, 8, 12)])
     for index in range(1500):
-        frame = Frame(index, "a", index / RATE, np.zeros(SHAPE, np.uint8))
-        seen += len(linker.update(frame, separated(mask)))
+        seen += len(linker.update(frame_of(index), separated(mask)))
         assert sum(len(track.pending) for track in linker.state.tracks) <= 1000
     (event,) = linker.finish()
     assert seen == event.frames == 1500

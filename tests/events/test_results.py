@@ -22,9 +22,7 @@ from bgsub.video import VideoSink
 from bgsub.video.regions import Regions
 from bgsub.video.timecode import Selection
 
-CROSSING = (
-    [[]] * 5 + [[box] for box in walk((0, 10), (2, 0), 40)] + [[]] * 30 + [[box] for box in walk((84, 10), (-2, 0), 40)]
-)
+CROSSING = [[]] * 5 + together(walk((0, 10), (2, 0), 40)) + [[]] * 30 + together(walk((84, 10), (-2, 0), 40))
 
 
 def picture_of(boxes, grey=30):
@@ -118,10 +116,8 @@ def test_the_overview_is_in_the_order_of_time_when_summer_time_ends(tmp_path):
 
 def test_names_cannot_leave_their_place_in_the_overview(tmp_path):
     evil = "<img src=x onerror=alert(1)>"
-    clips_of(
-        tmp_path / "<b>'\"& {{ 7 * 7 }}",
-        {"file": f"{evil}.mp4", "start": "0", "end": "nan", "thumbnail": "javascript:alert(1)"},
-    )
+    clip = {"file": f"{evil}.mp4", "start": "0", "end": "nan", "thumbnail": "javascript:alert(1)"}
+    clips_of(tmp_path / "<b>'\"& {{ 7 * 7 }}", clip)
     write_overview(tmp_path, tmp_path / "overview.html", f"</script>{evil}")
     page, (event,) = page_data(tmp_path / "overview.html")
     assert "<img src" not in page

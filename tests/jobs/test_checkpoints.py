@@ -260,8 +260,7 @@ def test_fingerprint_of_options_and_contents(tmp_path):
         {"save": ("mask", "panel")},
         {"parameters": {"rank": 2}},
         {"save_model": None},
-        {"roi": masks["roi"][:1]},
-        {"privacy": masks["privacy"][:1]},
+        *({kind: regions[:1]} for kind, regions in masks.items()),
     ):
         assert fingerprint(replace(job, **change)) != first
     for path in files:

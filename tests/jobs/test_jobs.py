@@ -30,13 +30,8 @@ def pictures():
 
 
 @pytest.fixture
-def folder(tmp_path, pictures):
-    return write_images(tmp_path / "in", pictures)
-
-
-@pytest.fixture
-def job(folder, tmp_path):
-    return Job(str(folder), tmp_path / "out", fps=25, parameters=QUICK)
+def job(pictures, tmp_path):
+    return Job(str(write_images(tmp_path / "in", pictures)), tmp_path / "out", fps=25, parameters=QUICK)
 
 
 def test_all_outputs_at_once(job):

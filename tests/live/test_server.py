@@ -177,9 +177,8 @@ def test_statistics(server, client, controls):
 
 
 def test_commands(client, controls):
-    status, answer = client.command(
-        {"paused": True, "frozen": True, "view": "mask", "parameters": {"threshold": 0.2, "absorb_after": "inf"}}
-    )
+    parameters = {"threshold": 0.2, "absorb_after": "inf"}
+    status, answer = client.command({"paused": True, "frozen": True, "view": "mask", "parameters": parameters})
     assert status == 200
     assert answer["cameras"][0]["parameters"]["threshold"] == 0.2
     assert (controls.paused, controls.frozen, controls.view) == (True, True, "mask")

@@ -77,10 +77,8 @@ EXTRA = {}  # sinks by camera
 
 @pytest.fixture(autouse=True)
 def extra_sinks(monkeypatch):
-    make_sinks = sessions.make_sinks
-    monkeypatch.setattr(
-        sessions, "make_sinks", lambda job, *rest: [*make_sinks(job, *rest), *EXTRA.pop(job.source, ())]
-    )
+    plain = sessions.make_sinks
+    monkeypatch.setattr(sessions, "make_sinks", lambda job, *rest: [*plain(job, *rest), *EXTRA.pop(job.source, ())])
     EXTRA.clear()
 
 

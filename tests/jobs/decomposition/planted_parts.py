@@ -10,9 +10,7 @@ def make_matrix(n: int = 40, m: int = 60, rank: int = 2, share: float = 0.1) -> 
     return low_rank + (rng.random((n, m)) < share) * rng.uniform(-5, 5, (n, m)), low_rank
 
 
-def make_pictures(
-    n: int = 24, height: int = 27, width: int = 35, channels: int = 3, dtype: type = np.uint8
-) -> tuple[np.ndarray, np.ndarray]:
+def make_pictures(n=24, height=27, width=35, channels=3, dtype=np.uint8) -> tuple[np.ndarray, np.ndarray]:
     """Frames of a still scene whose light changes, and the scene itself; a bright square crosses them.
 
     Both are (n, height, width, channels), without the last axis for one channel. Odd sizes on purpose.
