@@ -23,12 +23,8 @@ def twin(size, channels, dtype, rank):
     engine, basis = CudaSweepEngine(frames, rank, 1, noise), Basis(rank, m)
     engine.set_limits(threshold, factor)
     number = np.arange(m) // (engine.block * channels) % PERIOD
-    V, e, shown, sigma = (
-        rng.normal(0.9 / rank, 0.1, (rank, m)),
-        rng.normal(0, 0.02, m),
-        np.zeros(m),
-        noise.astype(float),
-    )
+    V, e = rng.normal(0.9 / rank, 0.1, (rank, m)), rng.normal(0, 0.02, m)
+    shown, sigma = np.zeros(m), noise.astype(float)
     basis.stack[: rank + 1, :m] = np.vstack([V, e])
     for step in range(PERIOD + 1):
         x = np.clip(rng.normal(0.5, 0.03, m) + (rng.random(m) < 0.02) * rng.uniform(-1, 1, m), 0, 1)
@@ -70,9 +66,8 @@ def stream(size, count):
     """Compare masks of subtractors on both processors, with known foreground, and after a snapshot."""
     rng = np.random.default_rng(1)
     background = rng.integers(60, 190, (*size, 3))
-    frames = [
-        np.clip(background + rng.integers(-3, 4, background.shape), 0, 255).astype(np.uint8) for _ in range(count)
-    ]
+    noise = (rng.integers(-3, 4, background.shape) for _ in range(count))
+    frames = [np.clip(background + one, 0, 255).astype(np.uint8) for one in noise]
     for i, frame in enumerate(frames):
         frame[1 : 1 + size[0] // 2, i % size[1] :][:, : size[1] // 4] = 240
     usual = {"start_frames": 12, "scale": 1, "stabilise": False, "absorb_after": 0.5}

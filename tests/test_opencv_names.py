@@ -7,17 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from bgsub import BackgroundSubtractor, BgsubError, ParameterError, SubspaceTracker
-from bgsub.parameters import (
-    SPELLINGS,
-    SUBTRACTOR,
-    Parameter,
-    SegmenterParameters,
-    SubtractorArguments,
-    SubtractorParameters,
-    TrackerParameters,
-    table_of,
-)
+from bgsub import BackgroundSubtractor, BgsubError, ParameterError, SubspaceTracker, parameters
+from bgsub.parameters import SPELLINGS, SUBTRACTOR, Parameter, SubtractorArguments, SubtractorParameters, table_of
 from bgsub.subtractor.opencv_names import OPENCV_NAMES
 
 CONVERTED = [row for row in OPENCV_NAMES if row.default is not None]
@@ -49,9 +40,8 @@ def test_table_has_all_names_of_opencv():
     for theirs in (cv2.createBackgroundSubtractorMOG2(), cv2.createBackgroundSubtractorKNN()):
         names = {name for name in dir(theirs) if name.startswith(("set", "get"))}
         rows = [capital(row.name) for row in OPENCV_NAMES if theirs.getDefaultName().endswith(row.of)]
-        assert names - {"getBackgroundImage", "getDefaultName"} == {
-            f"{do}{row}" for row in rows for do in ("get", "set")
-        }
+        pairs = {f"{do}{row}" for row in rows for do in ("get", "set")}
+        assert names - {"getBackgroundImage", "getDefaultName"} == pairs
         for name in set(dir(theirs)) - names - {"read", "write"}:
             assert hasattr(BackgroundSubtractor, name)
 
@@ -159,9 +149,8 @@ def test_umat():
     picture = cv2.UMat(np.zeros_like(FRAME))
     assert isinstance(subtractor.getBackgroundImage(picture), cv2.UMat)
     np.testing.assert_array_equal(picture.get(), other.getBackgroundImage())
-    np.testing.assert_array_equal(
-        subtractor.process(cv2.UMat(frame), -1, cv2.UMat(known)).mask, other.process(frame, -1, known).mask
-    )
+    mask = subtractor.process(cv2.UMat(frame), -1, cv2.UMat(known)).mask
+    np.testing.assert_array_equal(mask, other.process(frame, -1, known).mask)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +221,8 @@ def test_a_bad_value_is_named_with_its_range(parameter, values, words):
 
 def test_the_tracker_has_the_tables_defaults():
     signature = inspect.signature(SubspaceTracker.__init__).parameters
-    assert {name: p.default for name, p in signature.items() if name != "self"} == {
-        name: parameter.default for name, parameter in table_of(TrackerParameters).items()
-    }
+    table = table_of(parameters.TrackerParameters)
+    assert {n: p.default for n, p in signature.items() if n != "self"} == {n: p.default for n, p in table.items()}
 
 
 def test_the_subtractor_shows_the_table_as_its_signature():
@@ -244,15 +232,16 @@ def test_the_subtractor_shows_the_table_as_its_signature():
     opencv = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert opencv == ["history", "varThreshold", "detectShadows"]
     assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold", *SPELLINGS}
-    assert set(table_of(TrackerParameters)) - {"max_rank"} | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
+    tracker, segmenter = table_of(parameters.TrackerParameters), table_of(parameters.SegmenterParameters)
+    assert set(tracker) - {"max_rank"} | set(segmenter) < set(SUBTRACTOR)
     for name in table:
         assert name in BackgroundSubtractor.__doc__
 
 
 def test_american_spelling_is_accepted():
     subtractor = BackgroundSubtractor(neighbors=2, stabilize=False)
-    parameters = subtractor.get_params()
-    assert (parameters["neighbours"], parameters["stabilise"]) == (2, False)
+    values = subtractor.get_params()
+    assert (values["neighbours"], values["stabilise"]) == (2, False)
     subtractor.tune(neighbors=3)
     assert subtractor.get_params()["neighbours"] == 3
     with pytest.raises(ParameterError, match="neighbors and neighbours are the same"):
@@ -265,11 +254,7 @@ def test_american_spelling_is_accepted():
     ("given", "length"),
     [
         ({}, 50),
-        ({"fps": 60}, 50),
-        ({"fps": 2.5}, 50),
-        ({"fps": 2}, 40),
-        ({"fps": 1 / 3}, 20),
-        ({"fps": 1e-4}, 20),
+        *(({"fps": fps}, length) for fps, length in ((60, 50), (2.5, 50), (2, 40), (1 / 3, 20), (1e-4, 20))),
         ({"fps": 1, "start_frames": 12}, 12),
         ({"fps": 0.1, "start_frames": 60, "rank": 30}, 30),
     ],

@@ -84,15 +84,6 @@ def wheel(built):
     return path
 
 
-@pytest.fixture(scope="module")
-def environment(wheel, tmp_path_factory):
-    """Return an environment with only the wheel, without an index, even if the shared packages contain bgsub."""
-    programs = fresh_environment(tmp_path_factory.mktemp("environment"))
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]
-    succeeds(*pip, wheel, cwd=programs)
-    return programs
-
-
 def files(folder):
     """Return the files of a checkout by name, without those of setuptools."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -133,11 +124,15 @@ def test_metadata(wheel):
 
 
 @pytest.mark.slow
-def test_installed_package_runs(environment, tmp_path):
+def test_installed_package_runs(wheel, tmp_path):
+    """Only the wheel is installed, without an index, even if the shared packages contain bgsub."""
+    environment = fresh_environment(tmp_path / "environment")
+    pip = [environment / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]
+    succeeds(*pip, wheel, cwd=environment)
     write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
     program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
     answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK)
-    place = next(Path(environment).parent.glob("lib/*/site-packages/bgsub/__init__.py"))
+    place = next(environment.parent.glob("lib/*/site-packages/bgsub/__init__.py"))
     assert answer.strip() == f"(16, 20) {place}"
     for program, *words in (["bgsub"], ["python", "-I", "-m", "bgsub"]):
         assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
@@ -202,10 +197,8 @@ def test_kernels_are_portable(tmp_path):
     assert succeeds(sys.executable, "-c", code, cwd=tmp_path, **values) == f"{(processor, '')}\n"
 
 
-needs_screen = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or not re.search("GUI: +QT", cv2.getBuildInformation()),
-    reason="this OpenCV has no windows that need libraries",
-)
+NEEDS_LIBRARIES = sys.platform.startswith("linux") and re.search("GUI: +QT", cv2.getBuildInformation())
+has_windows = pytest.mark.skipif(not NEEDS_LIBRARIES, reason="this OpenCV has no windows that need libraries")
 LINE = (
     "bgsub: error: OpenCV cannot be loaded ({missing}); with windows it needs, on Debian and Ubuntu: "
     "apt-get install libgl1 libglib2.0-0; without, and without root: {command}\n"
@@ -213,7 +206,7 @@ LINE = (
 
 
 @pytest.mark.slow
-@needs_screen
+@has_windows
 def test_error_line_without_libgl(tmp_path):
     library = tmp_path / "libraries" / "libGL.so.1"
     library.parent.mkdir()
@@ -232,7 +225,7 @@ def test_error_line_without_libgl(tmp_path):
 
 
 @pytest.mark.slow
-@needs_screen
+@has_windows
 def test_removed_opencv(tmp_path):
     left = tmp_path / "cv2" / "__init__.py"
     left.parent.mkdir()

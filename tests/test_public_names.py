@@ -105,9 +105,7 @@ def material(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in EXAMPLES])
 def test_the_example_runs(name, material, here):
     test = EXAMPLES[name]
     if not COMPILED and any(HEAVY.search(example.source) for example in test.examples):

@@ -98,9 +98,8 @@ def test_report_after_hostile_frames(way, capsys):
     said = capsys.readouterr().out
     assert said.count(" frames  ") == 10
     assert re.search(r"basis: \|U U' - I\| \d.\de-\d\d; bad frames taken: 0\n", said)
-    found, alone = map(
-        float, re.search(r"F of the last 200 frames: (0.\d+); of a fresh model: (0.\d+)\n", said).groups()
-    )
+    scores = re.search(r"F of the last 200 frames: (0.\d+); of a fresh model: (0.\d+)\n", said)
+    found, alone = map(float, scores.groups())
     assert ended.value.code == (0 if found > alone - soak.LOST else 1), said
     assert alone > 0.5
 

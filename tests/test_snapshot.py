@@ -239,14 +239,8 @@ def test_impossible_values_are_refused(name, learned):
 OF_16 = {"shape": [4, 4], "dtype": "uint8", "max_value": 255}
 
 
-FORMATS = [
-    {"dtype": "O"},
-    {"shape": "44"},
-    {"max_value": 0},
-    {"max_value": "x"},
-    {"shape": [5]},
-    {"shape": [10**6] * 2},
-]
+FORMATS = [{"dtype": "O"}, *({"max_value": value} for value in (0, "x"))]
+FORMATS += [{"shape": shape} for shape in ("44", [5], [10**6] * 2)]
 HEADERS = [{}, {"parameters": {}}, {"parameters": {"rang": 3}, "format": None}, {"parameters": 3, "format": None}]
 HEADERS += [{"parameters": {}, "format": one} for one in ({}, OF_16, *({**OF_16, **change} for change in FORMATS))]
 

@@ -11,19 +11,9 @@ from bgsub.parameters import SUBTRACTOR
 pytestmark = pytest.mark.large
 START = 8
 LIVE = {name for name, parameter in SUBTRACTOR.items() if parameter.live}
-OTHER_VALUES = {
-    "forgetting": 0.2,
-    "threshold": 0.3,
-    "noise_factor": 6.0,
-    "median": 9,
-    "neighbours": 0,
-    "shadows": "merged",
-    "min_area": 0.01,
-    "light": False,
-    "scene_changes": False,
-    "ghosts": False,
-    "absorb_after": 2.0,
-}
+OTHER_VALUES = {"forgetting": 0.2, "threshold": 0.3, "noise_factor": 6.0, "median": 9, "neighbours": 0}
+OTHER_VALUES |= {"shadows": "merged", "min_area": 0.01, "absorb_after": 2.0}
+OTHER_VALUES |= {"light": False, "scene_changes": False, "ghosts": False}
 
 
 def scene(count, first=0):

@@ -61,10 +61,8 @@ def test_table_of_one_category_ends_with_overall():
     ]
 
 
-SCORES = [
-    Score("busy, too", "bgsub", Confusion(60, 20, 40, 880, 9, 3), 5, 1.25, "x", 7),
-    Score("still", "bgsub", Confusion(tn=100), 1, 2.75, "ü", 1),
-]
+BUSY = Score("busy, too", "bgsub", Confusion(60, 20, 40, 880, 9, 3), 5, 1.25, "x", 7)
+SCORES = [BUSY, Score("still", "bgsub", Confusion(tn=100), 1, 2.75, "ü", 1)]
 
 
 def test_json_content():
@@ -77,7 +75,7 @@ def test_json_content():
     busy, still = content["videos"]
     expected = {"category": "x", "video": "busy, too", "method": "bgsub", "frames": 7, "scored_frames": 5}
     expected |= {"tp": 60, "fp": 20, "fn": 40, "tn": 880, "shadow": 9, "shadow_fp": 3, "milliseconds_per_frame": 1.25}
-    assert busy == expected | {name: getattr(SCORES[0].confusion, name) for name in METRICS}
+    assert busy == expected | {name: getattr(BUSY.confusion, name) for name in METRICS}
     assert (still["recall"], still["f_measure"], still["specificity"]) == (None, None, 1)
     (overall,) = content["overall"]
     assert (overall["categories"], overall["recall"]) == (2, 0.6)  # the other one is undefined

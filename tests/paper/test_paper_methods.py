@@ -2,23 +2,11 @@
 
 from functools import partial
 
+import baselines
 import numpy as np
 import packages
 import pytest
-from baselines import (
-    Grasta,
-    Grouse,
-    IncrementalRobustPCA,
-    Norst,
-    OnlineRobustPCA,
-    Petrels,
-    accaltproj,
-    ealm,
-    godec,
-    grasta,
-    ialm,
-    sparcs,
-)
+from baselines import Grasta, Grouse, IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels, accaltproj, sparcs
 from baselines.orpca import project
 from scipy.linalg import expm
 
@@ -114,7 +102,7 @@ def test_follows_a_rotating_subspace(rng, planted, make, outliers, observed_shar
 def test_passes_of_grasta_recover_both_parts(shape, observed_share):
     X, L, S, observed = low_rank_plus_sparse(*shape, 3, 0.1, seed=1, observed_share=observed_share)
     mask = None if observed_share == 1 else observed
-    found = grasta(X if mask is None else np.where(mask, X, np.nan), 3, mask)
+    found = baselines.grasta(X if mask is None else np.where(mask, X, np.nan), 3, mask)
     assert error(found.low_rank, L) < 1e-3
     assert error(found.sparse[observed], S[observed]) < 1e-3
     assert mask is None or not found.sparse[~mask].any()
@@ -211,9 +199,9 @@ def incoherence_of(L, rank):
 
 # the errors that the papers report: exact, linear convergence, and the default tolerance 5e-4 of SpaRCS
 RECOVERY = {
-    "IALM": (lambda X, L, count: ialm(X), 1e-6, 1e-5),
-    "EALM": (lambda X, L, count: ealm(X), 1e-6, 1e-5),
-    "GoDec": (lambda X, L, count: godec(X, 4, count), 1e-6, 1e-6),
+    "IALM": (lambda X, L, count: baselines.ialm(X), 1e-6, 1e-5),
+    "EALM": (lambda X, L, count: baselines.ealm(X), 1e-6, 1e-5),
+    "GoDec": (lambda X, L, count: baselines.godec(X, 4, count), 1e-6, 1e-6),
     "AccAltProj": (lambda X, L, count: accaltproj(X, 4, tolerance=1e-9), 1e-8, 1e-8),
     "AccAltProj, trimmed": (
         lambda X, L, count: accaltproj(X, 4, tolerance=1e-9, incoherence=1.1 * incoherence_of(L, 4)), 1e-8, 1e-8

@@ -17,20 +17,13 @@ PAPER_INCOMPLETE = {"lp": 3e-4, "log": 2.1e-3, "atan": 7e-4}
 # each pair of values occurs
 @pytest.mark.parametrize(
     ("observed", "surrogate", "dtype"),
-    [
-        (1.0, "log", np.float64),
-        (0.6, "log", np.float32),
-        (1.0, "lp", np.float32),
-        (0.6, "lp", np.float64),
-        (1.0, "atan", np.float64),
-        (0.6, "atan", np.float32),
-    ],
+    [(1, "log", "f8"), (0.6, "log", "f4"), (1, "lp", "f4"), (0.6, "lp", "f8"), (1, "atan", "f8"), (0.6, "atan", "f4")],
 )
 def test_recovers_matrices(observed, surrogate, dtype):
     X, L, mask = planted(observed=observed)
     X = np.where(mask, X, np.nan).astype(dtype)
     model = RobustPCA(RANK, surrogate=surrogate).fit(X)
-    assert error(model, L) < (1e-5 if dtype == np.float64 else 3e-5)
+    assert error(model, L) < (1e-5 if dtype == "f8" else 3e-5)
     parts = (model.components_, model.coefficients_, model.low_rank_, model.sparse_, model.transform(X))
     assert all(part.dtype == dtype for part in parts)
 
@@ -129,17 +122,13 @@ def test_black_border_and_unobserved_feature_do_not_end_the_fit(axis):
     assert model.n_iter_ < 100
 
 
-def wrong_lines(model, L, axis):
-    """Return how many rows (axis 1) or columns (axis 0) have a relative error above a thousandth."""
-    return np.count_nonzero(np.linalg.norm(model.low_rank_ - L, axis=axis) > 1e-3 * np.linalg.norm(L, axis=axis))
-
-
 @pytest.mark.parametrize(("shape", "axis", "size"), [((60, 20000), 0, 1e3), ((20000, 60), 1, 1e6)])
 def test_huge_entries_in_an_elongated_matrix(shape, axis, size):
     rng = np.random.default_rng(0)
     L = rng.standard_normal((shape[0], 5)) @ rng.standard_normal((5, shape[1])) / np.sqrt(5)
     X = np.where(rng.random(shape) < 0.1, size * rng.standard_normal(shape), L)
-    assert wrong_lines(RobustPCA(5).fit(X), L, axis) == 0
+    rest = RobustPCA(5).fit(X).low_rank_ - L
+    assert (np.linalg.norm(rest, axis=axis) <= 1e-3 * np.linalg.norm(L, axis=axis)).all()  # of each column or row
 
 
 def noisy(sigma, share=0.1, shape=(120, 80), rank=RANK):
@@ -158,9 +147,7 @@ def test_scores_of_all_settings_have_one_unit(surrogate):
     assert wrong < min(scores) - 1
 
 
-@pytest.mark.parametrize(
-    ("sigma", "dtype"), [(0.0, np.float64), (0.0, np.float32), (1e-3, np.float32), (0.1, np.float64)]
-)
+@pytest.mark.parametrize(("sigma", "dtype"), [(0.0, "f8"), (0.0, "f4"), (1e-3, "f4"), (0.1, "f8")])
 def test_true_rank_scores_best(sigma, dtype):
     X = noisy(sigma, share=0.2).astype(dtype)
     scores = [RobustPCA(rank).fit(X[:80]).score(X[80:]) for rank in range(RANK - 2, RANK + 3)]

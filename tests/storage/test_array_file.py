@@ -13,10 +13,8 @@ HEADER = {"frames": 250, "share": 0.1 + 0.2, "name": "ä"}
 
 
 def state():
-    return {
-        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
-        "part": {"b": np.array([True]), "inner": {"c": np.array(3)}},
-    }
+    part = {"b": np.array([True]), "inner": {"c": np.array(3)}}
+    return {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "part": part}
 
 
 def same(one, other):

@@ -28,10 +28,6 @@ def same(one, other) -> bool:
     return all(map(np.array_equal, one, other))
 
 
-def differing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (a != b).any(axis=2)
-
-
 @pytest.mark.parametrize("name", SCENES)
 def test_shapes_and_attributes(name):
     made = scene(name, size=SMALL, length=7)
@@ -73,7 +69,7 @@ def test_the_mask_marks_exactly_the_changed_pixels(name, shake):
     made = scene(name, size=SMALL, length=100, walkers=4, sway=1.0, shake=shake, empty_start=0, **CALM)
     index = busiest(made)
     frame, mask = made[index]
-    changed = differing(frame, made.background(index))
+    changed = (frame != made.background(index)).any(axis=2)
     moving, rim = mask == MOVING, mask == UNKNOWN
     assert moving.sum() > 60
     assert not changed[~moving & ~rim].any()
