@@ -69,8 +69,9 @@ class SceneManager:
             return result
         known_there = result.training.known
         is_new = self._is_new(before, known_there)
-        # a new scene may have been a single broken frame
-        is_doubtful = self.model.start is not None and is_mostly_foreground(self.model.mask, known_there, _BROKEN)
+        # a new scene may have been a single broken frame, or an object that covered most of the old one for a while
+        least = _SUDDEN if self.model.start is None else _BROKEN
+        is_doubtful = self._parked is not None and is_mostly_foreground(self.model.mask, known_there, least)
         leaves = _RETURNS if is_new else _BROKEN if is_doubtful else 0
         if leaves and self._parked is not None and self._parked.fits(frame, leaves):
             returned = self._parked.separate(frame, known, frozen)

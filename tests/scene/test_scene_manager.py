@@ -350,6 +350,23 @@ def test_a_broken_frame_that_is_partly_like_the_scene_is_left_again():
     assert share(result.mask) < 0.02
 
 
+def test_the_scene_returns_behind_an_object_that_stood_before_most_of_it():
+    """The object has become a scene; it moves away slowly, so that no frame shows a cut."""
+    camera, width = Camera(picture()), W - 16
+    subtractor = started(camera)
+    near, _ = with_object(camera.background, 0, 0, width, H)
+    events = [subtractor.process(camera.frame(near)).event for _ in range(60)]
+    assert events.count("scene-change") == 1
+    assert subtractor.phase == "tracking"
+    for left in range(8, width, 8):
+        image = camera.background.copy()
+        image[:, left:width] = near[:, : width - left]
+        events.append(subtractor.process(camera.frame(image)).event)
+    assert events.count("scene-return") == 1
+    result = subtractor.process(camera.frame())
+    assert (result.event, share(result.mask) < 0.02) == (None, True)
+
+
 def with_caption(image):
     changed = image.copy()
     changed[: H // 12] = 0
