@@ -29,7 +29,6 @@ _RESTORED = 256  # steps after which the background behind objects is restored
 _LOOKS, _RARELY = 4, 32  # frames between two looks at what has returned, and between those at less than ...
 _MANY = 0.002  # ... this share of the pixels
 _SELDOM, _HARDLY = 8, 0.016  # frames of which two are counted, while less than this share is unknown
-_NEAR = 1.3  # residuals, in thresholds, up to which a jump of the coefficients must explain most of a frame
 _FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
 _CALM = 0.003  # root mean square change up to which blocks keep their background
 
@@ -129,7 +128,7 @@ class TrackedBackground:
             seen = np.equal(hidden.take(self._places), 0, out=self._seen)
             if seen @ seen < _FEW * seen.size:  # a fit to these could be anything, for as long as they are few
                 seen = _EVERYTHING if known is None else np.equal(known.take(self._places), 0, out=self._seen)
-        sweep = subspace.begin(self._values, seen, PERIOD, self._entries, _NEAR * engine.threshold)
+        sweep = subspace.begin(self._values, seen, PERIOD, self._entries, engine.limit)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])

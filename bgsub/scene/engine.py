@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class SweepEngine:
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
         """Set the limits: a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``."""
-        self._look, self.threshold = CompareParams(*self._unit, threshold, factor), float(threshold)
+        self._look = CompareParams(*self._unit, threshold, factor)
 
     @property
     def before(self) -> np.ndarray | None:
@@ -133,6 +134,10 @@ class SweepEngine:
         d = self.images.pixels.astype(np.float32) - self.images.picture
         d = d.reshape(*self.over.shape, len(lanes))
         return scale * np.sqrt(np.einsum("ijc,ijc->ij", d, d))
+
+    def limit(self) -> float:
+        """Return the joint residual from which half of the pixels are candidates, in [0, 1]."""
+        return math.hypot(self._look.threshold, self._look.factor * float(np.median(self._maps[1])))
 
     def noise(self) -> float:
         """Return the usual noise of the brightness, in the unit of the frames."""

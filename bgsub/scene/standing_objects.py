@@ -35,8 +35,8 @@ _PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a mo
 _CLEAR = 0.5  # largest ratio of such a part
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
+_DOUBT = -2.0  # least sum of the logarithms of the ratios of a region that is remembered
 _SAME_REGION = 0.75  # least overlap of a region with one of the check before, relative to both
-_DOUBT = -2.0  # least evidence for a ghost that is remembered, as the logarithm of a ratio of edges
 _HALF = 100  # pixels of a region whose colours count half
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
@@ -258,7 +258,7 @@ class StandingObjects:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
         # a region stands out by the edges along its outline and by colours that are not around it; the longer the
         # background was seen compared with the region, the clearer this must be; a person who stands there is judged
-        # many times, and one slip would make them background: what the last checks found counts, too
+        # many times, and one slip would make them background: what spoke against a ghost before counts, too
         evidence, self._evidence = self._evidence, np.zeros_like(self._evidence)
         for box, region, most in self._standing_regions(mask):
             clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
@@ -268,15 +268,16 @@ class StandingObjects:
             alike = [likeness(image, region, around, float(self._full)) for image in images]
             colours = (alike[0] / alike[1]) ** (1 / (1 + _HALF / np.count_nonzero(region)))
             is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
-            found = math.log(max(min(odds, most) * steps[1] * colours, _TINY) / max(steps[0], _TINY))
-            known = evidence[box] != 0
+            found = math.log(max(steps[1] * colours, _TINY) / max(steps[0], _TINY))
+            before = evidence[box]
+            known = (before != 0) & (inside | (mask[box] == 0))  # not of the objects beside it
             if np.count_nonzero(known & inside) >= _SAME_REGION * np.count_nonzero(known | inside):
-                found += float(evidence[box][inside].mean())
-            if not is_relit and found <= 0:
-                self._evidence[box][inside] = max(found, _DOUBT)
-            else:
+                found += float(before[known & inside].mean())
+            if is_relit or found + math.log(min(odds, most)) > 0:
                 rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
+            else:
+                self._evidence[box][inside] = min(max(found, _DOUBT), 0)
 
     def _standing_regions(self, mask: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray, float]]:
         """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, largest ratio."""

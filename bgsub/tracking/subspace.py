@@ -18,6 +18,7 @@ from bgsub.tracking.batch_start import first_mu
 from bgsub.tracking.step import carried, cost_bound, make_step, search
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
+Limit = Callable[[], float]
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
 _HYGIENE = 250  # updates between two orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
@@ -29,7 +30,8 @@ _IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 _STEPS, _TOLERANCE = 15, 1e-4  # of a fit
 _JUMP = 0.1  # change of y, relative to y, ...
-_MOST = 0.7  # ... that must explain this share of what is seen: objects that hide most of the background are none
+_MOST = 0.7  # ... that must explain this share of what is seen, up to ...
+_NEAR = 1.3  # ... residuals of this many limits of the mask: objects that hide most of the background are no background
 _UNKNOWN = 1e3  # larger than any low-rank part of an image
 _APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
 
@@ -80,12 +82,12 @@ class PixelSubset:
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
         self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
-    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, limit: float = math.inf) -> Fit:
-        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); a jump must explain most values up to a limit."""
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, limit: Limit | None = None) -> Fit:
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); with a limit, a jump must explain most values."""
         fit = self._fitted(values, a, y, cost, _STEPS)
         change = fit.y - y
-        if change @ change > _JUMP**2 * (y @ y):
-            near = np.abs(values - fit.low_rank) < limit
+        if limit is not None and change @ change > _JUMP**2 * (y @ y):
+            near = np.abs(values - fit.low_rank) < _NEAR * limit()
             if (near @ a < _MOST * a.sum()) if a.size else near.mean() < _MOST:
                 fit = self._fitted(values, a, y, cost, 0)
         self._low_rank = fit.low_rank
@@ -172,9 +174,9 @@ class Subspace:
         self._passes += 1
         return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a))
 
-    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int, limit: float = math.inf) -> Sweep:
+    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int, limit: Limit | None = None) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
-        # a pending gradient is dropped; the arrays must not change before `update`; `limit` of residuals after a jump
+        # a pending gradient is dropped; the arrays must not change before `update`; `limit`: that of the mask
         self._R = self._R[:0]
         cost = self._cost()
         fit = self._subset.fit(values, a, self.y, cost, limit)

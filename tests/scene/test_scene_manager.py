@@ -124,6 +124,17 @@ def test_lamps_that_go_on_are_light():
         assert_found(result.mask, where, 0.8, 0.03)
 
 
+def test_light_that_pumps_in_a_dim_noisy_picture_is_followed():
+    """Blotches of noise exceed the threshold of so dim a picture; the background must follow nevertheless."""
+    dim, rng, shares = 0.2 * picture(), np.random.default_rng(2), []
+    subtractor = BackgroundSubtractor(**QUICK)
+    for i in range(90):
+        blotches = cv2.GaussianBlur(rng.normal(0, 30, dim.shape), (0, 0), 2)
+        image = (1 + 0.4 * np.sin(i / 2)) * dim + blotches
+        shares.append(share(subtractor.apply(np.clip(image, 0, 255).astype(np.uint8))))
+    assert np.mean(shares[30:]) < 0.06  # .47 if the noise is left out of the limit for jumps
+
+
 def test_light_in_the_start_phase_is_explained_unless_switched_off(camera):
     subtractor = BackgroundSubtractor(**QUICK)
     for _ in range(5):

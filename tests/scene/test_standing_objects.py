@@ -214,17 +214,21 @@ def test_ghosts_are_released_and_standing_objects_kept(channels):
     assert not feed(standing(channels, ghosts=False), empty, occupied, mask, 2 * FPS)
 
 
-def test_one_doubtful_check_does_not_make_a_standing_object_a_ghost():
+@pytest.mark.parametrize("beside", [(), (np.s_[12:26, 37:45],)])
+def test_one_doubtful_check_does_not_make_a_standing_object_a_ghost(beside):
+    """Not beside another one, either; but it is released if the doubt goes on, or where something else comes."""
     frame, before, after = np.full((3, H, W, 1), 0.3, F)
-    frame[BOX], before[BOX], after[BOX] = 0.6, 0.5, 0.7
-    seen = frame, after, mask_of(BOX)
+    for box in (BOX, *beside):
+        frame[box], before[box], after[box] = 0.6, 0.5, 0.7
+    seen = frame, after, mask_of(BOX, *beside)
     assert feed(standing(ghosts=True), *seen, FPS)
     objects = standing(ghosts=True)
-    assert not feed(objects, frame, before, mask_of(BOX), FPS)
-    assert not feed(objects, *seen, LOOKS)
-    assert feed(objects, *seen, 8 * LOOKS)
+    assert not feed(objects, frame, before, seen[2], 4 * FPS)
+    objects.move(np.arange(H * W))
+    assert not feed(objects, *seen, 2 * LOOKS)
+    assert feed(objects, *seen, 9 * LOOKS)
     objects = standing(ghosts=True)
-    feed(objects, frame, before, mask_of(BOX), FPS)
+    feed(objects, frame, before, seen[2], 4 * FPS)
     feed(objects, frame, before, mask_of(), LOOKS)  # it leaves
     assert min(feed(objects, *seen, FPS)) <= 3 * FPS // 10 + LOOKS
 

@@ -231,7 +231,7 @@ def test_coefficients_of_a_video_jump_only_to_what_explains_most_of_a_frame():
     for share, expected in ((0.3, before), (0.6, before), (0.8, after), (0.95, after)):
         x = np.where(rng.random(n) < share, U @ after, U @ before) + 0.005 * rng.standard_normal(n)
         for a in (seen, np.empty(0, np.float32)):
-            y = subset.fit(x.astype(np.float32), a, before, cost, limit=0.09).y
+            y = subset.fit(x.astype(np.float32), a, before, cost, limit=lambda: 0.07).y
             np.testing.assert_allclose(y, expected, atol=0.2)
     np.testing.assert_allclose(
         subset.fit(U.astype(np.float32) @ after.astype(np.float32), a, before, cost).y, after, atol=0.2
