@@ -1,7 +1,5 @@
 """The pass over the model and a frame: `SweepEngine`, with its inputs, maps and results."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -62,7 +60,7 @@ class SweepEngine:
         self.count = 0
 
     @staticmethod
-    def of(device: str) -> type[SweepEngine]:
+    def of(device: str) -> "type[SweepEngine]":
         """Return the engine for a device, "cpu" or "cuda"; DependencyError without a GPU."""
         if device == "cpu":
             return SweepEngine

@@ -1,7 +1,5 @@
 """The format of the frames of a stream, conversions to unit vectors and back, and the memory of a stream."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,7 +37,7 @@ class FrameFormat:
     origin: str = field(default="the first one", compare=False)
 
     @classmethod
-    def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
+    def of(cls, frame: np.ndarray, max_value: float | None = None) -> "FrameFormat":
         """Return the format of a frame; ParameterError if it is no grey or colour image."""
         frame = _some(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
@@ -63,7 +61,7 @@ class FrameFormat:
         return {"shape": list(self.shape), "dtype": self.dtype, "max_value": self.max_value}
 
     @classmethod
-    def from_dict(cls, values: Any) -> FrameFormat:
+    def from_dict(cls, values: Any) -> "FrameFormat":
         """Return the format that `as_dict` described; ParameterError if `values` describe none."""
         known: Any = values if isinstance(values, dict) else {}
         shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
@@ -82,7 +80,7 @@ class FrameFormat:
         return 2.0**exponent if abs(exponent) > _FAR else 1.0
 
     @cached_property
-    def seen(self) -> FrameFormat:
+    def seen(self) -> "FrameFormat":
         """Format of the frames in that unit, without the alpha of four channels."""
         if self.unit == 1 and self.channels < MAX_CHANNELS:
             return self

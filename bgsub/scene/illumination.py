@@ -11,8 +11,6 @@ J. Pilet, C. Strecha, P. Fua, Making background subtraction robust to sudden ill
 a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Kleinsteuber, arXiv 1210.0805.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -387,7 +385,7 @@ class LightChangeTrigger:
         return {"light_trigger": np.array([self.usual, float(self.since), float(self.wait), self.failed])}
 
     @classmethod
-    def from_state(cls, state: State) -> LightChangeTrigger:
+    def from_state(cls, state: State) -> "LightChangeTrigger":
         """Return the trigger of a state; ParameterError if the numbers are missing."""
         usual, since, wait, failed = numbers_of(state, "light_trigger", 4)
         return cls(usual, int(since), int(wait), failed)

@@ -1,7 +1,5 @@
 """One scene: its background model and the parts that turn a frame into a mask."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -454,7 +452,7 @@ class SceneModel:
         return {**state, "tracker": self.tracked.state()}
 
     @classmethod
-    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> "SceneModel":
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
         exposure, is_coloured, black, darkest, smooth, lamps = numbers_of(state, "scene", 6)
         model = cls(frames, parameters, bool(smooth))

@@ -1,7 +1,5 @@
 """Events of the whole frame: a covered lens, a broken frame, a cut to another scene and the return."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -107,7 +105,7 @@ class SceneManager:
         return {"model": self.model.state(), **parked, **jolt}
 
     @classmethod
-    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneManager:
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> "SceneManager":
         """Return a manager that continues bit for bit; ParameterError if the state does not fit."""
         scenes = cls(frames, parameters)
         scenes.model = SceneModel.from_state(frames, parameters, part_of(state, "model"))

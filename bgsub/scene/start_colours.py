@@ -10,8 +10,6 @@ K. Kim, T. Chalidabhongse, D. Harwood, L. Davis, Real-time foreground-background
 Real-Time Imaging 11(3), 2005: several colours per pixel.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -229,7 +227,7 @@ class LateColours(StartColours):
         self._new = np.zeros(where.size, np.uint8)  # not 0 where another colour has become the commonest
 
     @classmethod
-    def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> LateColours:
+    def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> "LateColours":
         """Begin with the pixels whose background the first frames do not show."""
         return cls(frames, parameters, np.flatnonzero(start.counts[0] < _KNOWN * parameters.start_length), start.noise)
 
@@ -276,7 +274,7 @@ class LateColours(StartColours):
         return {**super().state(), "where": self.where.copy(), "new": self._new.copy()}
 
     @classmethod
-    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> LateColours:
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> "LateColours":
         """Return colours that continue bit for bit; ParameterError if the arrays do not fit."""
         where = array_of(state, "where", (None,), "int64", 0, frames.cube[0] * frames.cube[1] - 1)
         late = cls(frames, parameters, where, numbers_of(state, "noise", 1)[0])

@@ -1,7 +1,5 @@
 """The background subtractor with OpenCV's interface: frames in, masks out."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable
@@ -504,7 +502,7 @@ class BackgroundSubtractor(OpenCVNames):
         array_file.write_model(Path(path), *self.snapshot())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
+    def load(cls, path: str | os.PathLike[str]) -> "BackgroundSubtractor":
         """Return a subtractor that continues a saved one bit for bit.
 
         Raises
@@ -545,7 +543,7 @@ class BackgroundSubtractor(OpenCVNames):
         return header, {"scenes": self._scenes.state(), "background": copied(background), **more}
 
     @classmethod
-    def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:
+    def from_snapshot(cls, header: dict[str, Any], state: State) -> "BackgroundSubtractor":
         """Return a subtractor that continues another one bit for bit.
 
         Raises

@@ -6,8 +6,6 @@ blocks of number i. A step ``U_new = U M + e h'``, with the e of the visited blo
 and G; the tall rank-one term waits for the next visit (`bgsub.scene._frame_kernels.sweep`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +83,7 @@ class Basis:
         return self._rows
 
     @classmethod
-    def of(cls, components: np.ndarray) -> Basis:
+    def of(cls, components: np.ndarray) -> "Basis":
         """Return the basis with the rows `components`, (k, m)."""
         basis = cls(*components.shape)
         basis.stack[: basis.k, : basis.m] = components
@@ -102,7 +100,7 @@ class Basis:
         }
 
     @classmethod
-    def from_state(cls, state: State, k: int, m: int | None = None) -> Basis:
+    def from_state(cls, state: State, k: int, m: int | None = None) -> "Basis":
         """Return the basis of rank k and m entries of a state; ParameterError if it does not fit."""
         stack = array_of(state, "stack", (None, m), "float32")
         G = array_of(state, "G", (None, k), "float64")

@@ -1,7 +1,5 @@
 """A subspace that tunes itself: the scale of each entry, the forgetting factor, the momentum and the rank."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bgsub.errors import ParameterError
@@ -158,7 +156,7 @@ class SelfTunedSubspace:
 
     # -- rank ----------------------------------------------------------------------------------------------------
 
-    def of_better_rank(self) -> SelfTunedSubspace:
+    def of_better_rank(self) -> "SelfTunedSubspace":
         """Return the subspace with the rank that the search asks for, or itself."""
         search = self._search
         change = 0 if search is None else search.change

@@ -1,7 +1,5 @@
 """Robust subspace tracking on the Grassmannian: one vector in, one step of the subspace (paper, algorithms 5 and 6)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -227,7 +225,7 @@ class SubspaceTracker:
         """Whether no step waits to be carried out; `state` is smaller then."""
         return self._known.basis.is_settled
 
-    def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
+    def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> "SubspaceTracker":
         """Start from a known subspace; return self.
 
         Parameters
@@ -257,7 +255,7 @@ class SubspaceTracker:
             raise ParameterError("components must be orthonormal and coefficients finite")
         return self.begin(basis, moments)
 
-    def begin(self, basis: Basis, coefficients: np.ndarray) -> SubspaceTracker:
+    def begin(self, basis: Basis, coefficients: np.ndarray) -> "SubspaceTracker":
         """Start from an orthonormal basis and past coefficients, (n, k), without a check; see `initialise`."""
         self._model = self._modelled(basis, coefficients)
         return self
@@ -275,7 +273,7 @@ class SubspaceTracker:
         """Return a copy of everything that the next vector depends on: arrays, and dictionaries of them."""
         return self._known.state()
 
-    def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
+    def set_state(self, state: State, size: int | None = None) -> "SubspaceTracker":
         """Restore a state; later results are bit for bit those of the tracker that it came from.
 
         Parameters
@@ -306,7 +304,7 @@ class SubspaceTracker:
         rng = np.random.default_rng(self._parameters.random_state)
         return np.sort(rng.choice(m, size, replace=False)).astype(np.int64)
 
-    def fit(self, X: np.ndarray, scale: float = 1.0) -> SubspaceTracker:
+    def fit(self, X: np.ndarray, scale: float = 1.0) -> "SubspaceTracker":
         """Start from a batch of vectors by robust PCA; return self.
 
         Parameters
@@ -338,7 +336,7 @@ class SubspaceTracker:
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
-    def partial_fit(self, x: np.ndarray, observed: np.ndarray | None = None) -> SubspaceTracker:
+    def partial_fit(self, x: np.ndarray, observed: np.ndarray | None = None) -> "SubspaceTracker":
         """Learn from one vector; return self.
 
         Parameters

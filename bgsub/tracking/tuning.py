@@ -1,7 +1,5 @@
 """What `SelfTunedSubspace` learns beside its basis: forgetting factor and momentum, the cold start, and the rank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +50,7 @@ class AdaptiveForgetting:
         if forgetting is not None:
             self.w, self.momentum = forgetting, 0.0
 
-    def turned(self, turn: np.ndarray) -> AdaptiveForgetting:
+    def turned(self, turn: np.ndarray) -> "AdaptiveForgetting":
         """Return that of the subspace ``turn U'``, turn (k_new, k), of another rank."""
         other = AdaptiveForgetting(len(turn), self._Z.shape[1], None if self.is_adaptive else self.w)
         if self.is_adaptive:
