@@ -13,11 +13,6 @@ def qr_positive(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return Q * signs, R * signs[:, np.newaxis]
 
 
-def project(U: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Project `Z`, (m, k), onto the tangent space at `U`, (m, k): ``Z - U U'Z``.  O(m k^2)."""
-    return Z - U @ (U.T @ Z)
-
-
 class Retraction:
     """The QR retraction at the basis U along the tangent vector B, both (m, k), for all step lengths."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bgsub.numerics.grassmann import Retraction, project, qr_positive
+from bgsub.numerics.grassmann import Retraction, qr_positive
 from bgsub.robust_pca.conjugate_gradient import Line, Problem, minimise
 from bgsub.robust_pca.cost import RobustCost, inverse_gram
 from bgsub.robust_pca.parameters import Progress, Settings
@@ -49,7 +49,8 @@ class BasisHalf(Problem):
 
     def gradient(self) -> np.ndarray:
         """Return ``-(I - U U') psi Y'``, (m, k).  O(m n k)."""
-        return -project(self.U, self.cost.influence.T @ self.Y.T)
+        Z = self.cost.influence.T @ self.Y.T
+        return self.U @ (self.U.T @ Z) - Z
 
     def precondition(self, gradient: np.ndarray) -> np.ndarray:
         """Return ``gradient (Y Y')^-1``, (m, k).  O(m k^2 + k^2 n)."""

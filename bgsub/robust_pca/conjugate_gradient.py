@@ -57,7 +57,7 @@ class ConjugateGradients:
 
     def __init__(self, problem: Problem, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
-        self._gradients: tuple[np.ndarray, np.ndarray]  # of the last step
+        self.gradients: tuple[np.ndarray, np.ndarray]  # of the last step, in the usual and in the scaled metric
         self._problem, self._probing = problem, probing
         self._last: tuple[Line, float, np.ndarray] | None = None
 
@@ -65,7 +65,7 @@ class ConjugateGradients:
         """Move the point by one step from the objective `value`; return the new one, None if no step lowers it."""
         g = self._problem.gradient()
         z = self._problem.precondition(g)
-        self._gradients = g, z
+        self.gradients = g, z
         steepest = -float(np.vdot(g, z))
         for H in self._directions(g, z):
             slope = float(np.vdot(g, H))
@@ -78,10 +78,6 @@ class ConjugateGradients:
                 self._last = (curve, t, g)
                 return new
         return None
-
-    def decrements(self) -> np.ndarray:
-        """Return, row by row, twice the decrease that a quadratic model of curvature one predicts; after a step."""
-        return np.einsum("ij,ij->i", *self._gradients)
 
     def _directions(self, g: np.ndarray, z: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the conjugate direction if there is one, then that of steepest descent."""

@@ -143,7 +143,8 @@ class Descent:
     def _step(self) -> Step | None:
         before = self._value
         after = self._search.step(before)
-        self._pending = float(np.max(self._search.decrements() / self._counts))
+        # row by row twice the decrease that a quadratic model of curvature one predicts
+        self._pending = float(np.max(np.einsum("ij,ij->i", *self._search.gradients) / self._counts))
         if after is None:
             self._value = self._problem.evaluate(self._problem.point)  # the last evaluation was a refused trial
             return None
