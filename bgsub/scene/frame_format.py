@@ -91,11 +91,11 @@ class FrameFormat:
         """Return a checked frame in that format; a power of two is exact."""
         if self.channels == MAX_CHANNELS:
             frame = np.ascontiguousarray(frame[..., :-1])
-        return frame if self.unit == 1 else _in_double(frame, 1 / self.unit).astype(self.dtype)
+        return frame if self.unit == 1 else np.multiply(frame, 1 / self.unit, dtype=np.float64).astype(self.dtype)
 
     def from_seen(self, image: np.ndarray) -> np.ndarray:
         """Return an image of the format `seen` in the format of the frames, opaque."""
-        image = image if self.unit == 1 else in_type(_in_double(image, self.unit), self.dtype)
+        image = image if self.unit == 1 else in_type(np.multiply(image, self.unit, dtype=np.float64), self.dtype)
         if self.channels < MAX_CHANNELS:
             return image
         return np.dstack([image, np.full(self.shape[:2], self.max_value, image.dtype)])
@@ -214,10 +214,6 @@ def _some(frame: Any) -> np.ndarray:
 
 def _type_of(array: np.ndarray) -> str:
     return array.dtype.newbyteorder("=").name
-
-
-def _in_double(x: np.ndarray, factor: float) -> np.ndarray:
-    return np.multiply(x, factor, dtype=np.float64)
 
 
 def in_type(x: np.ndarray, dtype: str) -> np.ndarray:
