@@ -70,10 +70,6 @@ class FrameResult:
         """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""
         return to_frame(self.movement, self.engine.picture, self.pixels, smooth=True)
 
-    def background(self) -> np.ndarray:
-        """Return the background, like the frame, in the coordinates of the frame."""
-        return self.frames.from_pixels(self.picture())
-
     def residual(self) -> np.ndarray:
         """Return the joint colour residual, (h, w), float32."""
         if self.training is None:

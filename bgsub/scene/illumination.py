@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import plain
@@ -83,8 +83,8 @@ class _LightFit:
         threshold: float,
     ) -> None:
         h, w, self._channels = shape
-        self._index, self._grid, self._mus, self.threshold, self.exposure = index, grid, mus, threshold, 1.0
-        self._weights = np.ones(len(index), np.float32)
+        self.index, self._grid, self._mus, self.threshold, self.exposure = index, grid, mus, threshold, 1.0
+        self.weights = np.ones(len(index), np.float32)
         rows, columns = np.divmod(index, w)
         down, along = _hats(grid[0], rows / max(h - 1, 1)), _hats(grid[1], columns / max(w - 1, 1))
         self.nodes = (down[:, :, np.newaxis] * along[:, np.newaxis]).reshape(len(index), -1)
@@ -100,17 +100,13 @@ class _LightFit:
 
     def values(self, picture: np.ndarray, scale: float) -> np.ndarray:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
-        return _at(picture, self._index, self._channels) * np.float32(scale)
-
-    def set_unknown(self, unknown: np.ndarray) -> None:
-        """Give no weight to the sites among some pixels, (n,) indices."""
-        self._weights = np.isin(self._index, unknown, invert=True).astype(np.float32)
+        return _at(picture, self.index, self._channels) * np.float32(scale)
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
-        values, others = (_at(image, self._index, self._channels) for image in (x, base))
+        values, others = (_at(image, self.index, self._channels) for image in (x, base))
         squares = np.sum((values - others) ** 2, axis=1)
-        return float(np.average(squares < (self.threshold / scale) ** 2, weights=self._weights))
+        return float(np.average(squares < (self.threshold / scale) ** 2, weights=self.weights))
 
     @one_blas_thread()
     def refined(self, x: np.ndarray, base: np.ndarray, light: Light, mus: Sequence[float]) -> Light:
@@ -121,7 +117,7 @@ class _LightFit:
         unknowns = self._unknowns(light)
         for mu in mus:
             squares, is_free = _errors(design, unknowns, x, base)
-            weights = self._weights * (1 + squares * np.float32(1 / (mu * mu))) ** -2
+            weights = self.weights * (1 + squares * np.float32(1 / (mu * mu))) ** -2
             weighted = design * np.where(is_free, 0, weights)[:, :, np.newaxis]
             gram = weighted.transpose(0, 2, 1) @ design + self._penalty
             right = (x[:, np.newaxis] @ weighted)[:, 0] + self._pull
@@ -129,7 +125,7 @@ class _LightFit:
         explained = 0.0
         if (unknowns[:, :-_KNOTS].mean(axis=1) / (_KNOTS - 1) + np.diff(unknowns[:, -_KNOTS:]).T >= -_FALLS).all():
             is_lit = _errors(design, unknowns, x, base)[0] < self.threshold**2
-            explained = float(np.average(is_lit, weights=self._weights))
+            explained = float(np.average(is_lit, weights=self.weights))
         grid = unknowns[:, :-_KNOTS].reshape(-1, *self._grid).transpose(1, 2, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
@@ -213,7 +209,7 @@ class Illumination:
         if unknown.size > (1 - _SEEN) * math.prod(self._shape[:2]):
             unknown = unknown[:0]
         for look in (self._quick, self._close, self._last):
-            look.set_unknown(unknown)
+            look.weights = np.isin(look.index, unknown, invert=True).astype(np.float32)
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
@@ -360,8 +356,8 @@ class LightChangeTrigger:
     """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
     usual: float = 0.0  # running share of candidates
-    since: int = 0  # frames since the last fit
-    wait: int = 0  # frames after it without another one
+    since: float = 0  # frames since the last fit
+    wait: float = 0  # frames after it without another one
     failed: float = 0.0  # share of candidates at the last fit
 
     def fires(self, share: float, eager: bool = False) -> bool:
@@ -379,16 +375,6 @@ class LightChangeTrigger:
     def learn(self, share: float) -> None:
         """Learn the usual share of candidates."""
         self.usual += _USUAL_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
-
-    def state(self) -> State:
-        """Return the numbers as an array."""
-        return {"light_trigger": np.array([self.usual, float(self.since), float(self.wait), self.failed])}
-
-    @classmethod
-    def from_state(cls, state: State) -> "LightChangeTrigger":
-        """Return the trigger of a state; ParameterError if the numbers are missing."""
-        usual, since, wait, failed = numbers_of(state, "light_trigger", 4)
-        return cls(usual, int(since), int(wait), failed)
 
 
 def _at(picture: np.ndarray, index: np.ndarray, channels: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """One scene: its background model and the parts that turn a frame into a mask."""
 
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 
 import numpy as np
@@ -95,7 +95,7 @@ class SceneModel:
     @property
     def stage(self) -> int:
         """Return which kernels of `bgsub.scene.kernel_table` the next frame needs."""
-        if self.start is None or self.start.buffer.is_nearly_full:
+        if self.start is None or self.start.buffer.count + 1 >= len(self.start.buffer.frames):
             return TRACKING
         return START if self.engine.count else FIRST_FRAME
 
@@ -328,7 +328,10 @@ class SceneModel:
         self.illumination.remember(background if before is None else self._unit(before))
         if known is not None:  # nothing of it becomes background
             x.reshape(known.size, -1)[known.reshape(-1)] = 0
-        self._take_over(light, background, x)
+        if self.start is not None:
+            self._relight_start(self.start, light, background, x)
+        elif self.tracked is not None:
+            self.tracked.tracker.subspace_.retarget(self.illumination.render(light, x))
         return light
 
     def _follow_drift(self, pixels: np.ndarray, known: np.ndarray | None) -> bool:
@@ -364,21 +367,16 @@ class SceneModel:
         """Return pixels as a new vector, (m,), float32 in [0, 1]."""
         return pixels.reshape(-1) * np.float32(self._scale)
 
-    def _take_over(self, light: Light, background: np.ndarray, x: np.ndarray) -> None:
-        """Make a light of the frame `x` the background of the next frames, instead of a background, both (m,)."""
-        if self.start is not None:
-            self._relight_start(self.start, light, background, x)
-        elif self.tracked is not None:
-            self.tracked.tracker.subspace_.retarget(self.illumination.render(light, x))
-
     def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, x: np.ndarray) -> None:
+        """Make a light of the frame `x` the background of the next frames, instead of a background, both (m,)."""
         values, newest = self.illumination.values(background), start.colours.background
         np.multiply(self.illumination.render(light, x), np.float32(1 / self._scale), out=newest)
         if light.base is not background:  # the light is that of a remembered background
             light = self.illumination.between(values, self.illumination.values(newest, self._scale))
         if self._fit is None:  # later changes are caught up with when it is done
             start.buffer.begin_light(values)
-        start.colours.map_others(lambda colours: self.illumination.relit(colours, light, self._scale))
+        for picture in start.colours.colours[1:].reshape(-1, newest.size):
+            picture[:] = self.illumination.relit(picture, light, self._scale)
 
     def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
         """Learn from the newest frame, `elapsed` frames at the usual rate after the one before."""
@@ -402,19 +400,14 @@ class SceneModel:
             self.objects.follow_light(engine.before, engine.picture)
         found = mask, self.segmenter.filled, engine.strong
         due = self.objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
-        if due is not None:
-            self._release(pixels, due)
+        if due is not None and self.tracked is not None:
+            self.tracked.absorb(pixels, due)
+        elif due is not None and self.start is not None:
+            self.start.colours.put(pixels, due)
         if self.tracked is not None and engine.count % _ADAPTS == 0 and result.movement is None and not self._smooth:
             self._look_at_noise(self.tracked, pixels)
         if self.start is not None and self.start.buffer.is_full:
             self._advance_fit(self.start)
-
-    def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
-        """Give pixels, (h, w) bool, to the background."""
-        if self.tracked is not None:
-            self.tracked.absorb(pixels, due)
-        elif self.start is not None:
-            self.start.colours.put(pixels, due)
 
     def _begin_fit(self, start: StartBackground, state: State) -> StartFit:
         threshold, factor = self.segmenter.limits
@@ -443,7 +436,7 @@ class SceneModel:
             "engine": self.engine.state(),
             "mask": copied(self.mask),
             "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth, self._lamps], np.float64),
-            **self._light_trigger.state(),
+            "light_trigger": np.array(astuple(self._light_trigger)),
         }
         if self.start is not None:
             fit = {} if self._fit is None else {"fit": self._fit.state()}
@@ -464,7 +457,7 @@ class SceneModel:
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.engine.set_state(part_of(state, "engine"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
-        model._light_trigger = LightChangeTrigger.from_state(state)
+        model._light_trigger = LightChangeTrigger(*numbers_of(state, "light_trigger", 4))
         if "tracker" not in state and model.start is not None:
             model.start.set_state(part_of(state, "start"))
             if model.engine.count and not model.start.buffer.count:

@@ -172,12 +172,8 @@ class _Correlation:
         self._size = tuple(cv2.getOptimalDFTSize(n) for n in shape)
         self.spectrum = np.zeros((*self._size, 2), np.float32)  # of the reference
 
-    def set_reference(self, image: np.ndarray) -> None:
-        """Set the reference, (h, w, 1)."""
-        self.spectrum = self._transform(image)
-
-    def _transform(self, image: np.ndarray) -> np.ndarray:
-        """Return the spectrum of the gradients of a picture, of nearly unit length, as complex numbers."""
+    def transformed(self, image: np.ndarray) -> np.ndarray:
+        """Return the spectrum of the gradients of a picture, (h, w, 1), of nearly unit length, as complex numbers."""
         slopes = np.zeros((*self._size, 2), np.float32)
         edges = slopes[: self.shape[0], : self.shape[1]]
         gx, gy = (cv2.Sobel(image, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
@@ -189,7 +185,7 @@ class _Correlation:
     def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float, bool]:
         """Return the translation from the reference to a picture, (h, w, 1), and the width of its peak."""
         # translation and width are 0 if rest is nearly as alike; last, whether no other up to `farthest` is
-        product = cv2.mulSpectrums(self._transform(image), self.spectrum, 0, conjB=True)
+        product = cv2.mulSpectrums(self.transformed(image), self.spectrum, 0, conjB=True)
         likeness = cv2.idft(product)[..., 0]  # the real part
         reach = [min(farthest, (n - 1) // 2) for n in self._size]
         likeness = likeness[np.ix_(*(np.arange(-n, n + 1) for n in reach))]
@@ -234,7 +230,7 @@ class Registration:
         if is_last:
             level = self._reduced(image)
             self._coarse.take(level, scale)
-            self._correlation.set_reference(level)
+            self._correlation.spectrum = self._correlation.transformed(level)
         if part is None or not is_last:
             self._fine.take(image, scale, part)
         return is_last

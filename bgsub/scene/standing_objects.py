@@ -311,8 +311,7 @@ def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:
     part = cv2.morphologyEx(cv2.morphologyEx(found, cv2.MORPH_CLOSE, _RING) & region, cv2.MORPH_OPEN, _RING)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=4)
     largest = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA])) if len(stats) > 1 else 1
-    part = (labels == largest).view(np.uint8)
-    return part
+    return (labels == largest).view(np.uint8)
 
 
 def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: float) -> float:

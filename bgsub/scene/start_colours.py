@@ -11,7 +11,6 @@ Real-Time Imaging 11(3), 2005: several colours per pixel.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,11 +66,6 @@ class StartBuffer:
     def is_full(self) -> bool:
         """Whether the buffer is full."""
         return self.count == self.frames.shape[0]
-
-    @property
-    def is_nearly_full(self) -> bool:
-        """Whether at most one frame is missing."""
-        return self.count + 1 >= self.frames.shape[0]
 
     @property
     def outdated(self) -> np.ndarray:
@@ -155,11 +149,6 @@ class StartColours:
     def background(self) -> np.ndarray:
         """The commonest colour of every pixel, (m,), float32, in the unit of the pixels."""
         return self.colours[0].reshape(-1)
-
-    def map_others(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace the pictures of all colours but the commonest, (m,), by the results of `change`."""
-        for picture in self.colours[1:]:
-            picture.reshape(-1)[:] = change(picture.reshape(-1))
 
     def scale(self, factors: np.ndarray) -> None:
         """Multiply all colours by `factors`, (h, w, c) float32."""

@@ -483,7 +483,7 @@ class BackgroundSubtractor(OpenCVNames):
         """Return the background of the newest frame, cached."""
         if self._background is None and self._result is not None and self._is_whole:
             assert self.format is not None
-            background = self._result.background()
+            background = self._result.frames.from_pixels(self._result.picture())
             if self._reduction is not None:
                 background = self._reduction.enlarge_background(background, self._result.movement)
             self._background = self.format.from_seen(background)

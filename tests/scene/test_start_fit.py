@@ -97,7 +97,7 @@ def test_a_pixel_released_during_the_fit_stays_background(small_parts):
     where = np.zeros((H, W), bool)
     where[10:30, 20:30] = True
     assert model.start is not None
-    model._release(filmed(1.0, 99, box=20), where)
+    model.start.colours.put(filmed(1.0, 99, box=20), where)
     for i in range(START + 2, START + 20):
         mask = subtractor.apply(filmed(1.0, i, box=20))
         assert not mask[12:28, 22:28].any(), i
