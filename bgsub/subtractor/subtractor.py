@@ -18,14 +18,7 @@ from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import copied
-from bgsub.parameters import (
-    SUBTRACTOR,
-    SubspaceParameters,
-    SubtractorArguments,
-    SubtractorParameters,
-    check_live,
-    takes,
-)
+from bgsub.parameters import SUBTRACTOR, SubtractorArguments, SubtractorParameters, check_live, takes
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, check_like, check_stream_memory, plain, scale_of
 from bgsub.scene.frame_result import FrameResult
@@ -151,7 +144,7 @@ class BackgroundSubtractor(OpenCVNames):
     def __init__(self, *opencv: Any, **parameters: Any) -> None:
         self.note = ""  # free text, saved with the model
         self._parameters = SubtractorParameters.of(in_our_words(opencv, parameters))
-        SubspaceTracker(**self._parameters.part(SubspaceParameters).as_dict())  # raises for a bad combination
+        SubspaceTracker(**self._parameters.tracker(self._parameters.rank).as_dict())  # raises for a bad combination
         SweepEngine.of(self._parameters.device)  # raises without a GPU
         self.clear()
 
