@@ -75,12 +75,7 @@ class _LightFit:
     """Fits of the light on one grid of nodes at some of the sites."""
 
     def __init__(
-        self,
-        shape: tuple[int, int, int],
-        index: np.ndarray,
-        grid: tuple[int, int],
-        mus: tuple[float, ...],
-        threshold: float,
+        self, shape: tuple[int, ...], index: np.ndarray, grid: tuple[int, int], mus: tuple[float, ...], threshold: float
     ) -> None:
         h, w, self._channels = shape
         self.index, self._grid, self._mus, self.threshold, self.exposure = index, grid, mus, threshold, 1.0

@@ -326,12 +326,7 @@ class Segmenter:
         return mask[0]
 
     def _find_shadows(
-        self,
-        x: np.ndarray,
-        background: np.ndarray,
-        limits: MatchLimits,
-        mask: tuple[np.ndarray, np.ndarray],
-        learns: bool,
+        self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, ...], learns: bool
     ) -> None:
         """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
         learned = self.outline, self._seen, *self._votes, self._tint
@@ -342,7 +337,7 @@ class Segmenter:
             self._walk_in(side, x, background, limits, mask)
 
     def _walk_in(
-        self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, np.ndarray]
+        self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, ...]
     ) -> None:
         """Add the foreground that gets darker from a side on to the shadows."""
         inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)

@@ -58,6 +58,7 @@ _MOG2, _KNN, _BOTH = ("MOG2",), ("KNN",), ("MOG2", "KNN")
 _MOG, _GMG, _CNT, _GSOC = ("MOG",), ("GMG",), ("CNT",), ("GSOC",)
 _LEARNED = "the noise of each pixel is learned, without limits"
 _SAMPLES = "the background is a subspace, not samples"
+_SHADED = "shadows keep at least 0.35 of the light, or lie where objects are never lit"
 
 #: The parameters of OpenCV's subtractors: first the converted ones, then those without an equivalent.
 OPENCV_NAMES = (
@@ -66,12 +67,7 @@ OPENCV_NAMES = (
     OpenCVName("dist2Threshold", _KNN, ("threshold",), "its square root is a distance of colours", 400.0, 0.5),
     OpenCVName("detectShadows", _BOTH, ("shadows",), "true labels shadows 127, false makes them foreground", True),
     OpenCVName("shadowValue", _BOTH, ("shadows",), "127 is 'on', 0 is 'off'; shadows have no other label", 127),
-    OpenCVName(
-        "shadowThreshold",
-        _BOTH,
-        ("shadows",),
-        "shadows keep at least 0.35 of the light, or lie where objects are never lit",
-    ),
+    OpenCVName("shadowThreshold", _BOTH, ("shadows",), _SHADED),
     OpenCVName("nMixtures", _MOG2, ("rank",), "the background is a subspace, not a mixture"),
     OpenCVName("backgroundRatio", (*_MOG2, *_MOG), ("absorb_after",), "the limit for standing objects is in seconds"),
     OpenCVName("complexityReductionThreshold", _MOG2, ("rank",), "there are no components to drop"),

@@ -127,16 +127,11 @@ class Subspace:
     """A subspace that follows a stream of vectors, one step per vector, with fixed smoothing and weight."""
 
     def __init__(
-        self,
-        parameters: TrackerParameters,
-        surrogate: Surrogate,
-        index: np.ndarray,
-        basis: Basis,
-        coefficients: np.ndarray,
+        self, parameters: TrackerParameters, surrogate: Surrogate, index: np.ndarray, basis: Basis, Y: np.ndarray
     ) -> None:
-        k, n = basis.k, len(coefficients)
+        k, n = basis.k, len(Y)
         self.parameters, self._surrogate, self.basis = parameters, surrogate, basis
-        moments = np.asarray(coefficients, np.float64)
+        moments = np.asarray(Y, np.float64)
         self._R = np.zeros((0, k))
         self._C = moments.T @ moments / n if n else np.zeros((k, k))
         self.y = moments[-1].copy() if n else np.zeros(k)
