@@ -35,7 +35,7 @@ class CompareParams(NamedTuple):
     """Units of a frame and limits of a candidate."""
 
     scale: np.float32  # factor to the unit range
-    lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
+    lanes: tuple[int, ...]  # one per channel, see `bgsub.numerics.jit.constant`
     full: np.float32  # reciprocal of `scale`
     top: np.float32  # largest value of an integer image, 0 for floating point
     threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``
@@ -100,13 +100,6 @@ def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
     else:
         for i in range(out.size):
             out[i] = l[i] * full
-
-
-@part
-def residual_of(pixels, scale, l, r):  # type: ignore[no-untyped-def]
-    """Write ``scale * pixels - l`` into `r`; all (n,), `l`, `r`, `scale` float32, `pixels` of any real dtype."""
-    for i in range(r.size):
-        r[i] = np.float32(pixels[i]) * scale - l[i]
 
 
 @part
@@ -266,7 +259,9 @@ def sweep(begin, end, visit, cost, images, hidden, everywhere, look, work, produ
         sums[k + 2] = compare_block(a, b, images, look, calm)
         if not is_visited:
             continue
-        residual_of(images.pixels[first:last], look.scale, l, r)
+        x = images.pixels[first:last]
+        for i in range(r.size):
+            r[i] = np.float32(x[i]) * look.scale - l[i]
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)
         sums[k + 1] = visit.period * influence_and_value(r, e, cost.kind, cost.mu, cost.p)
@@ -280,27 +275,21 @@ def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, wor
 
     `work` (>= block,) float32.
     """
+    channels = len(look.lanes)
     for a in range(begin, end, block):
         if a // block % period != turn:
             continue
         b = min(a + block, end)
-        residual_norm(a, b, images, look, work)
+        x, l = images.pixels[a * channels : b * channels], images.picture[a * channels : b * channels]
         sigma, flags = images.sigma[a:b], skip[a:b]
+        for i in range(sigma.size):  # the joint residual; two loops vectorise
+            total = squared(x[channels * i], l[channels * i])
+            for c in range(1, channels):
+                total += squared(x[channels * i + c], l[channels * i + c])
+            work[i] = look.scale * np.sqrt(np.float32(total))
         for i in range(sigma.size):
             rate = learn.rate if flags[i] == 0 else _ZERO
             sigma[i] = max(sigma[i] + rate * (min(work[i], learn.clip) - sigma[i]), learn.floor)
-
-
-@part
-def residual_norm(begin, end, images, look, d):  # type: ignore[no-untyped-def]
-    """Write the joint residual of the pixels `begin` to `end` into `d`, (>= end - begin,) float32."""
-    channels = len(look.lanes)
-    x, l = images.pixels[begin * channels : end * channels], images.picture[begin * channels : end * channels]
-    for i in range(end - begin):
-        total = squared(x[channels * i], l[channels * i])
-        for c in range(1, channels):
-            total += squared(x[channels * i + c], l[channels * i + c])
-        d[i] = look.scale * np.sqrt(np.float32(total))
 
 
 @part
@@ -333,9 +322,8 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half, anchor, age, aged, states):  # type: ignore[no-untyped-def]
     """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
-    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, or `late` from `LATE`
-    on; it is 0 off the foreground, and at most 65535. `filled`, `aged` (chunks,): 0 where a chunk has no foreground,
-    and no age; `states` (CHUNK,) uint8 is work.
+    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): the age, 0 off the foreground, grows by `older`, or
+    `late` from `LATE` on; `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) uint8 is work.
     """
     oldest, steps = 0, (np.int32(older), np.int32(late))
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):

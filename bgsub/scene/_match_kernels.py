@@ -29,7 +29,7 @@ class MatchLimits(NamedTuple):
     tolerance: np.float32  # factor of the limits of shadows
     is_coloured: bool  # whether the scene has colours
     black: np.float32  # value of black, in the unit of the pixels
-    lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
+    lanes: tuple[int, ...]  # one per channel, see `bgsub.numerics.jit.constant`
 
 
 class Samples(NamedTuple):
@@ -125,9 +125,8 @@ def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, ke
     """Clear matching candidates in `over`, (h, w), see `find_matching`, and more in regions of which most match.
 
     A 2 is kept where most candidates around are 1 or 3 and fill a `share`, in a square of `reach` tiles to each side.
-    Regions are connected tiles with many candidates; where most of them match, all are cleared that do or that have a
-    colour of the background in such a square. `counts` (3, rows + 1, columns + 1), `regions` (3, rows * columns) int32
-    and `keep` (w,) uint8 are work.
+    Regions are connected tiles with many candidates; where most match, all are cleared that do or that have a colour of
+    the background in such a square. Work: `counts` (3, rows + 1, columns + 1), `regions` (3, tiles), `keep` (w,).
     """
     h, w = over.shape
     largest, radius = limits.threshold / limits.scale, reach * TILE

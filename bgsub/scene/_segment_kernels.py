@@ -60,8 +60,7 @@ def find_solid(strong, filled, work, solid):  # type: ignore[no-untyped-def]
 def majority(flags, filled, side, columns, counts, out, out_filled):  # type: ignore[no-untyped-def]
     """Write 255 into `out` where most of the square around a pixel is set in `flags`, else 0; all (h, w) uint8.
 
-    The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) are uint16. `out_filled`, of `out`, is
-    replaced.
+    The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) are uint16. Replaces `out_filled`, of `out`.
     """
     h, w = flags.shape
     half, limit = side // 2, np.uint16(side * side // 2)
@@ -142,8 +141,7 @@ def remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, 
     of a new region is in the mask `before`, which becomes the mask with all regions. A hole is small if its area is
     below the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels
     are joined to regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the region, flags (at its root; 1
-    if it touches the border), and its pixels in `before`; `rows` (h + 1,): first run of each row; `steps` (>= w, a
-    multiple of 8) uint8.
+    if it touches the border), its pixels in `before`; `rows` (h + 1,): first run of a row; `steps` (>= w, 8 n) uint8.
     """
     h, w = mask.shape
     (area, least, _), begins, parents, sizes, border, seen = areas, runs[0], runs[1], runs[2], runs[3], runs[4]

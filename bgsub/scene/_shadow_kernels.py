@@ -67,9 +67,8 @@ def find_shadows(  # type: ignore[no-untyped-def]
 def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def]
     """Write the `weights` of pixels that are a factor times their background, without texture of their own.
 
-    An object does not vary as its background, so that the part of the expected likeness that is there is the share of
-    shadow. Until it is known, only colours tell that these are shadows, and not of very dark ones. The second row is 1
-    where shadows of a factor have been seen.
+    An object does not vary as its background: the part of the expected likeness that is there is the share of shadow.
+    Until it is known, only colours show shadows, and no very dark ones. The second row is 1 where some have been seen.
     """
     weights[0, -1], weights[1, -1] = _WEIGHT if is_coloured else 0, 0
     for k in range(FACTORS - 1):

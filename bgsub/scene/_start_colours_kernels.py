@@ -14,9 +14,8 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
     """Count the colours of the pixels `begin` to `end`; return of how many the first colour is another now.  O(q c n).
 
-    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c), the commonest first; `counts`
-    (q, n): frames of each after a frame that showed it as well; `last`, `due` (n,): the previous colour, and 1 where
-    the first one is another now.
+    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c), the commonest first; `counts` (q,
+    n): frames that repeat it; `last`, `due` (n,): the previous colour, and 1 where the first one is another now.
     """
     # helper functions for the arrays would cost six times the work, for their reference counts
     channels, most = len(lanes), colours.shape[0]

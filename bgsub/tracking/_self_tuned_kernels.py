@@ -143,9 +143,8 @@ def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
 def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
     """Compute influence, cost, products of one vector and update the scales in one pass; return the cost.  O(m k).
 
-    `stack` (> 2 k, >= m): ``[U V]``, row 2 k receives the influence; `c` (2 k,); `scale` (m,), updated after its use;
-    `follow`: factor of a residual, factors of a scale below and above it, common factor, least scale; `products` (2 k +
-    1,).
+    `stack` (> 2 k, >= m): ``[U V]``, row 2 k receives the influence; `scale` (m,), updated after its use; `follow`:
+    factor of a residual, factors of a scale below and above it, common factor, least scale; `products` (2 k + 1,).
     """
     products[:] = 0.0
     cost = 0.0
