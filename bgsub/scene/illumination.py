@@ -126,9 +126,7 @@ class _LightFit:
 
     def _unknowns(self, light: Light) -> np.ndarray:
         """Return a light on this grid: (c, p q + b) float32."""
-        down, along = (
-            _hats(nodes, np.linspace(0, 1, n)) for nodes, n in zip(light.grid.shape, self._grid, strict=False)
-        )
+        down, along = (_hats(m, np.linspace(0, 1, n)) for m, n in zip(light.grid.shape, self._grid, strict=False))
         nodes = down @ light.grid.transpose(2, 0, 1) @ along.T
         return np.concatenate([nodes.reshape(self._channels, -1), light.tone.T], axis=1, dtype=np.float32)
 
@@ -154,9 +152,8 @@ class _Drift:
         images = plain(pixels).reshape(-1), plain(picture).reshape(-1)
         sites = self._sites, plain(mask).reshape(-1), self._near, self._share
         sums = self._gram, self._right, self._spread, self._colours
-        seen = _frame_kernels.drift_sums(
-            *images, *sites, np.float32(limit * full), np.float32(_SATURATED * full), *sums
-        )
+        limits = np.float32(limit * full), np.float32(_SATURATED * full)
+        seen = _frame_kernels.drift_sums(*images, *sites, *limits, *sums)
         if seen < _SEEN:
             return None
         penalty = self._penalty * full**2
@@ -194,16 +191,13 @@ class Illumination:
         self._down, self._along = (_hats(n, np.linspace(0, 1, size)) for n, size in zip(_GRID, (h, w), strict=True))
         self._memory: list[np.ndarray] = []
 
-    def set_threshold(self, threshold: float, exposure: float = 1.0) -> None:
-        """Change the residual of an explained site; `exposure` multiplies it and the mu of the fits."""
-        for look in (self._quick, self._close, self._last):
-            look.threshold, look.exposure = threshold * exposure, exposure
-
-    def set_unknown(self, unknown: np.ndarray) -> None:
-        """Explain light only where the background is known: not at some pixels, (n,) indices, unless at nearly all."""
+    def set_limits(self, threshold: float, exposure: float, unknown: np.ndarray) -> None:
+        """Set the residual of an explained site, and the pixels, (n,) indices, whose background is `unknown`."""
+        # `exposure` multiplies the residual and the mu of the fits; light is explained where the background is known
         if unknown.size > (1 - _SEEN) * math.prod(self._shape[:2]):
             unknown = unknown[:0]
         for look in (self._quick, self._close, self._last):
+            look.threshold, look.exposure = threshold * exposure, exposure
             look.weights = np.isin(look.index, unknown, invert=True).astype(np.float32)
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:

@@ -66,10 +66,8 @@ class SceneModel:
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser(parameters.fps)
-        sigma = self.segmenter.noise.sigma
-        self.engine = SweepEngine.of(parameters.device)(
-            frames, min(parameters.rank, frames.size), parameters.threads, sigma
-        )
+        kind, rank = SweepEngine.of(parameters.device), min(parameters.rank, frames.size)
+        self.engine = kind(frames, rank, parameters.threads, self.segmenter.noise.sigma)
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
         self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: the exposure is its own then
@@ -205,8 +203,7 @@ class SceneModel:
         """Explain a frame, (m,) in [0, 1], by light, to the accuracy of the picture with more contrast."""
         scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
         exposure = max(scene.exposure, exposure_of(bright - scene.black))
-        self.illumination.set_threshold(self._parameters.threshold * self.frames.joint, exposure)
-        self.illumination.set_unknown(self._unknown)
+        self.illumination.set_limits(self._parameters.threshold * self.frames.joint, exposure, self._unknown)
         return self.illumination.explain(x, bases, leaves, of_all)
 
     def _set_scene(self, look: SceneLook) -> None:

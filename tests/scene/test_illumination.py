@@ -170,7 +170,7 @@ def test_a_large_pale_object_is_not_light(channels):
     frame[bus] = (F(0.3) + F(0.15) * picture(channels, 50))[bus]
     illumination = Illumination(frame.shape, THRESHOLD)
     assert illumination.explain(frame.ravel(), [background.ravel()]).explained > 0.8
-    illumination.set_threshold(THRESHOLD, exposure=0.25)
+    illumination.set_limits(THRESHOLD, 0.25, np.empty(0, int))
     assert illumination.explain(frame.ravel(), [background.ravel()]).explained < (0.68 if channels == 1 else 0.5)
 
 
@@ -432,12 +432,12 @@ def test_light_is_judged_where_the_background_is_known(channels):
     believed = np.where(unknown[..., np.newaxis], wrong, base).astype(F)  # mostly wrong
     illumination = Illumination(base.shape, THRESHOLD)
     lit, other = noisy(0.7 * base).reshape(-1), noisy(0.7 * wrong).reshape(-1)
-    illumination.set_unknown(np.flatnonzero(unknown))
+    illumination.set_limits(THRESHOLD, 1.0, np.flatnonzero(unknown))
     light = illumination.explain(lit, [believed.reshape(-1)], 0.35)
     assert light is not None
     assert light.explained > 0.9
     assert illumination.explain(other, [believed.reshape(-1)], 0.35) is None
-    illumination.set_unknown(np.arange(round(0.95 * unknown.size)))  # of nearly nothing known, all counts
+    illumination.set_limits(THRESHOLD, 1.0, np.arange(round(0.95 * unknown.size)))  # nearly nothing known: all counts
     light = illumination.explain(other, [believed.reshape(-1)], 0.35)
     assert light is not None
     assert 0.7 < light.explained < 0.95
