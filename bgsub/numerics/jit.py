@@ -1,7 +1,6 @@
 """The decorators of compiled functions, with one set of flags, and Numba's cache of them on the disk.
 
-Reassociation and contraction let the compiler vectorise sums. "No NaNs" and "no infinities" are left out, so that a
-NaN in a frame stays a NaN and can be reported.
+Reassociation and contraction let the compiler vectorise sums; without "no NaNs" and "no infinities" a NaN stays a NaN.
 """
 
 import errno

@@ -1,8 +1,7 @@
 """One small pool of threads for the kernels of the process.
 
 Kernels release the GIL, so that plain threads run them on all cores. The caller takes part and uses only idle threads:
-several subtractors in one process share the cores and never wait for each other. The threads stay for the life of the
-process.
+several subtractors share the cores and never wait for each other. The threads stay for the life of the process.
 """
 
 import os

@@ -1,8 +1,7 @@
 """The kernels of a stream by the stage of their first use, those that take longest to compile first.
 
-A type is a scalar in Numba's abbreviation (``f4``, ``u1``, ...), an array with its dimensions (``f4_2``), or a named
-tuple of `RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are the constants of the number of channels
-and of the surrogate.
+A type is a scalar in Numba's abbreviation (``f4``, ``u1``, ...), an array with its dimensions (``f4_2``), or a tuple of
+`RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are constants of the channels and of the surrogate.
 """
 
 from importlib import import_module
