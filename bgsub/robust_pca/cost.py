@@ -34,7 +34,7 @@ class RobustCost:
 
 
 class FactorProblem(Problem):
-    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), above B, (m, k)."""
+    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), of the samples, above B, (m, k)."""
 
     # the metric, (B'B + ridge)^-1 for A, bounds the Hessian (T. Tong, C. Ma, Y. Chi, scaled gradient descent, 2021)
 
@@ -43,12 +43,10 @@ class FactorProblem(Problem):
 
     @property
     def A(self) -> np.ndarray:
-        """The factor of the samples, (n, k)."""
         return self.point[: len(self.cost.X)]
 
     @property
     def B(self) -> np.ndarray:
-        """The factor of the features, (m, k)."""
         return self.point[len(self.cost.X) :]
 
     def evaluate(self, point: np.ndarray) -> float:

@@ -207,11 +207,8 @@ class FittedSubspace:
         return self
 
     def __repr__(self) -> str:
-        changed = (
-            f"{name}={getattr(self, name)!r}"
-            for name, default in self._parameters().items()
-            if not _same(getattr(self, name), default)
-        )
+        usual = self._parameters()
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if not _same(value, usual[name])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:

@@ -280,9 +280,7 @@ def check_stream_memory(frames: FrameFormat, parameters: SubtractorParameters, b
     if available is None or needed <= available:
         return
     tried = (step * _LEAST_SCALE for step in range(round(scale_of(frames, parameters) / _LEAST_SCALE) - 1, 0, -1))
-    scale = next(
-        (scale for scale in tried if stream_memory(frames, parameters, scale) + beside < 0.8 * available), None
-    )
+    scale = next((each for each in tried if stream_memory(frames, parameters, each) + beside < 0.8 * available), None)
     height, width = frames.shape[:2]
     remedy = "smaller frames" if scale is None else f"--scale {scale:.2g}"
     memory.check_memory(needed, f"a stream of {width}x{height} frames", remedy)

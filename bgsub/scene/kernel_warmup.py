@@ -88,7 +88,6 @@ class Warmup:
             ready.set()
 
     def _make(self, stamp: Path) -> None:
-        """Compile the missing kernels."""
         lock = stamp.with_name("bgsub-kernels.lock")
         try:
             with compilation.planned(sum(map(len, self._stages))) as tell, _alone(lock):
@@ -193,9 +192,8 @@ def _stamp(frames: Frames) -> Path | None:
     folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
         return None
-    return Path(
-        folder, f"bgsub-{_installation()}-{'-'.join(map(str, frames[:3]))}{'-reduced' * frames.is_reduced}.kernels"
-    )
+    kind = "-".join(map(str, frames[:3])) + "-reduced" * frames.is_reduced
+    return Path(folder, f"bgsub-{_installation()}-{kind}.kernels")
 
 
 def _is_true(stamp: Path) -> bool:

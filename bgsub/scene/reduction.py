@@ -31,10 +31,8 @@ class Reduction:
         height, width = full.shape[:2]
         h, w = max(round(scale * height), 1), max(round(scale * width), 1)
         self.full = full
-        # OpenCV cannot resize half precision
-        self.frames = replace(
-            full, shape=(h, w, *full.shape[2:]), dtype="float32" if full.dtype == "float16" else full.dtype
-        )
+        dtype = "float32" if full.dtype == "float16" else full.dtype  # OpenCV cannot resize half precision
+        self.frames = replace(full, shape=(h, w, *full.shape[2:]), dtype=dtype)
         sizes = [*_halved(height, width, h, w), (h, w)]
         self._reduced = [np.empty((*size, *full.shape[2:]), self.frames.dtype) for size in sizes]
         self._frame = self._reduced[-1]

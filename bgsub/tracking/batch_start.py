@@ -177,15 +177,8 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
 
 def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations: int) -> RobustPCA:
     """Return robust PCA of frames, (n, s), as the paper prints it, with a smoothing that falls from `mu`."""
-    return RobustPCA(
-        k,
-        quality="paper",
-        surrogate=surrogate.name,
-        p=surrogate.p,
-        mu_start=mu,
-        mu_end=surrogate.mu,
-        iterations=alternations,
-    ).fit(data)
+    cost: dict[str, Any] = {"surrogate": surrogate.name, "p": surrogate.p, "mu_start": mu, "mu_end": surrogate.mu}
+    return RobustPCA(k, quality="paper", iterations=alternations, **cost).fit(data)
 
 
 def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
