@@ -24,6 +24,7 @@ class Stabiliser:
         self._longest = max(round(_RESTS[0] * fps), _RESTS[1])
         self._place, self._rests = _AT_REST, 0  # and for how many frames the camera has been there
         self.is_lost = False  # whether a camera that moved in the frame before was not found in the newest one
+        self.has_new_place = False  # whether it has been still for seconds, after a movement at another place
 
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
@@ -41,17 +42,13 @@ class Stabiliser:
         self.is_lost = movement is None and self._place != _AT_REST
         if there != self._place and Movement(*np.subtract(there, self._place)).reach(frame.shape) > _SAME:
             self._place, self._rests = there, 0
+        self.has_new_place = self._rests >= self._longest
         if movement is None:
             return frame, None
         kept = self._aligned
         if kept is None or kept.shape != frame.shape or kept.dtype != frame.dtype:
             kept = self._aligned = np.empty(frame.shape, frame.dtype)
         return _mapped(movement, frame, background, kept, forth=True, smooth=True), movement
-
-    @property
-    def has_new_place(self) -> bool:
-        """Whether the camera was moved for good: it has been still for seconds at another place than before."""
-        return self._rests >= self._longest
 
     def settle(self, background: np.ndarray, scale: float) -> None:
         """Make the new place that of the background, (h, w, c), which must be in its coordinates."""
