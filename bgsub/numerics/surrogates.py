@@ -98,6 +98,7 @@ def log_value(r, mu, p):  # type: ignore[no-untyped-def]
 
 
 _VALUES = {"lp": lp_value, "log": log_value, "atan": lambda r, mu, p: atan_pair(r, mu)[0]}
+_WEIGHTS = {"lp": lp_weight, "log": log_weight}
 _INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": lambda r, mu, p: atan_pair(r, mu)[1]}
 
 
@@ -154,10 +155,8 @@ class Surrogate:
 
     def weight(self, r: np.ndarray) -> np.ndarray:
         """Return ``omega(r) = psi(r) / r`` in (0, 1] entry by entry, shape of `r`; 1 at r = 0."""
-        if self.name == "lp":
-            return lp_weight(*self._typed(r))
-        if self.name == "log":
-            return log_weight(*self._typed(r))
+        if self.name != "atan":
+            return _WEIGHTS[self.name](*self._typed(r))
         r = np.asarray(r)
         small = np.abs(r) < 1e-4 * self.mu
         safe = np.where(small, self.mu, r)

@@ -154,10 +154,10 @@ class StandingObjects:
             old, new = (picture.reshape(self.anchor.shape)[where].clip(0) + level for picture in (before, after))
             self.anchor[where] = np.minimum(self.anchor[where] * (new / old) + self._half, most)
 
-    def around(self, mask: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return a mask, (h, w) uint8, extended to what is near its objects; in `out` if given."""
+    def around(self, mask: np.ndarray) -> np.ndarray:
+        """Return a mask, (h, w) uint8, extended to what is near its objects."""
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
-        around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8), dst=out)
+        around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
         return around
 
     def _known(self, mask: np.ndarray) -> np.ndarray:
