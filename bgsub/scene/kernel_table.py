@@ -86,7 +86,6 @@ def compile_kernel(row: str, frames: Frames) -> None:
 
 
 def _typed(wanted: str, frames: Frames) -> tuple[types.Type, ...]:
-    """Return the types of a row."""
     known = {record.__name__: record for record in RECORDS}
     constants = {"lanes": frames.channels, "cost": frames.surrogate}
 

@@ -294,7 +294,6 @@ class SceneModel:
         return (compared.candidates - found) / self.mask.size
 
     def _compare(self, known: np.ndarray | None) -> Comparison:
-        """Compare a frame with the background."""
         background = self.start or self.tracked
         assert background is not None
         compared = background.separate(self.engine, self.objects.hidden_pixels(), known)

@@ -261,7 +261,6 @@ class SubspaceTracker:
         return self
 
     def _modelled(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:
-        """Return the model that the parameters ask for."""
         index, given = self.subset_of(basis.m), self._parameters
         if not self._is_self_tuned:
             return Subspace(given, self.surrogate_, index, basis, coefficients)
