@@ -178,11 +178,7 @@ def execute(
         if save_model is not None and (summary.frames or summary.stopped == "end"):
             with finishing():
                 subtractor.save(save_model)
-    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
-    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
-    motion = None if listing is None else listing.rows()
-    made = _existing(sinks, save_model)
-    result = JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
+    result = _result(source, summary, statistics, sinks, save_model)
     if broken is not None:
         broken.result = result
         raise broken
@@ -198,6 +194,16 @@ def _output_errors(others: Sequence[Exception]) -> Iterator[None]:
         if isinstance(error, OutputError) or error in others:
             raise
         raise OutputError(str(error)) from error
+
+
+def _result(
+    source: FrameSource, summary: Summary, statistics: Statistics, sinks: Sequence[Sink], save_model: Path | None
+) -> JobResult:
+    delivered = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
+    clips = next((sink.count for sink in sinks if isinstance(sink, RecorderSink)), None)
+    motion = next((sink.rows() for sink in sinks if isinstance(sink, MotionListSink)), None)
+    made = _existing(sinks, save_model)
+    return JobResult(source.name, source.live, summary, statistics, made, delivered, clips=clips, motion=motion)
 
 
 def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
