@@ -235,26 +235,30 @@ def places_of(h, w, shape):
 
 
 class Ages:
-    """Ages: how long every pixel has been foreground of one colour."""
+    """Ages: how long every pixel has been foreground of one colour, and how often it became strong in that colour."""
 
     def __init__(self, n, channels, tolerance):
         self.age, self._anchor, self._tolerance = np.zeros(n, int), np.zeros((n, channels)), tolerance
+        self.returns, self._was_strong = np.zeros(n, int), np.zeros(n, bool)
 
-    def see(self, x, mask):
+    def see(self, x, mask, strong):
         x = x.astype(float)
-        same = (self.age > 0) & (np.linalg.norm(x - self._anchor, axis=1) < self._tolerance)
-        self._anchor = np.where(same[:, None], 0.9 * self._anchor + 0.1 * x, x)
+        near = np.linalg.norm(x - self._anchor, axis=1) < self._tolerance
+        self.returns = np.minimum(self.returns + 10 * (near & strong & ~self._was_strong), 160)
+        same, self._was_strong = (self.age > 0) & near, strong
+        new = np.where((mask == 255)[:, None], x, self._anchor)
+        self._anchor = np.where((same & (mask == 255))[:, None], 0.9 * self._anchor + 0.1 * x, new)
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
-def solid(strong):
-    """Return where squares of 4x4 inside of the image are set, grown by two pixels."""
+def solid(strong, returns):
+    """Return where squares of 4x4 inside of the image are set, grown by two pixels, and `returns` is below 80."""
     h, w = strong.shape
     out = np.zeros((h, w), bool)
     for i, j in np.ndindex(max(h - 3, 0), max(w - 3, 0)):
         if strong[i : i + 4, j : j + 4].all():
             out[max(i - 2, 0) : i + 6, max(j - 2, 0) : j + 6] = True
-    return out
+    return out & (returns < 80)
 
 
 def deviation(x, l, scale):

@@ -16,6 +16,8 @@ from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 
 _ZERO = np.float32(0)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
+_RETURN, _MOST = np.uint8(10), np.uint8(160)  # of `returns` for a return, and at most, see `update_ages`
+RECURRING = 80  # `returns` from which a colour belongs to the background: it moves there again and again
 CHUNK = 64  # pixels per test whether any is set; `filled` (chunks,) uint8 is 0 where a chunk of an image is empty
 LATE = 32768  # age in frames from which it is counted in ticks
 
@@ -319,15 +321,19 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half, anchor, age, aged, states):  # type: ignore[no-untyped-def]
+def update_ages(  # type: ignore[no-untyped-def]
+    begin, end, lanes, x, mask, filled, strong, tolerance, older, late, half, anchor, age, aged, returns, states
+):
     """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
     `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): the age, 0 off the foreground, grows by `older`, or
-    `late` from `LATE` on; `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) uint8 is work.
+    `late` from `LATE` on; `aged` (chunks,): 0 where a chunk has no age. `returns` (n,) uint8 grows by `_RETURN` when a
+    pixel becomes `strong`, (n,), in the colour of last time, and is odd while it is strong. `states` (CHUNK,) is work.
     """
-    oldest, steps = 0, (np.int32(older), np.int32(late))
+    oldest, steps, limit = 0, (np.int32(older), np.int32(late)), tolerance * tolerance
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
+        count_returns(a, n, len(lanes), limit, x.reshape(-1), anchor.reshape(-1), strong[a:], returns[a:], states)
         if filled[q] == 0:
             if aged[q] != 0:
                 age[a : a + n] = 0
@@ -335,8 +341,23 @@ def update_ages(begin, end, lanes, x, mask, filled, tolerance, older, late, half
             continue
         aged[q] = 1
         pixels = x.reshape(-1), mask, anchor.reshape(-1), age, states
-        oldest = max(oldest, grow_chunk(a, n, lanes, tolerance * tolerance, steps, half, pixels))
+        oldest = max(oldest, grow_chunk(a, n, lanes, limit, steps, half, pixels))
     return oldest
+
+
+@part
+def count_returns(a, n, channels, limit, x, anchor, strong, returns, states):  # type: ignore[no-untyped-def]
+    """Update `returns` of n pixels from `a` on, see `update_ages`."""
+    odd, any_new = np.uint8(1), np.uint8(0)
+    for i in range(n):
+        states[i] = strong[i] & ~returns[i]  # 1: becomes strong
+        returns[i] = (returns[i] & ~odd) | strong[i]
+        any_new |= states[i]
+    for i in range(n if any_new & odd else 0):
+        if states[i] & odd:
+            k = np.uint64(channels * (a + i))
+            if distance(x, anchor, k, k, channels) < limit:
+                returns[i] = min(returns[i] + _RETURN, _MOST + odd)
 
 
 @part

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK, clear, is_filled, sum_windows
+from bgsub.scene._frame_kernels import CHUNK, RECURRING, clear, is_filled, sum_windows
 from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
@@ -22,8 +22,11 @@ _SQUARE = 4  # pixels, side of a solid square
 
 
 @kernel
-def find_solid(strong, filled, work, solid):  # type: ignore[no-untyped-def]
-    """Write the squares of 4 x 4 strong residuals, grown by two pixels, into `solid`; all (h, w) uint8 of 0 and 1."""
+def find_solid(strong, filled, returns, work, solid):  # type: ignore[no-untyped-def]
+    """Write the squares of 4 x 4 strong residuals, grown by two pixels, into `solid`; all (h, w) uint8 of 0 and 1.
+
+    Except where a colour returns again and again, see `update_ages`.
+    """
     # noise rarely fills such squares, and the edges of objects are not noise; `work` (2, w + 10) uint8
     h, w = strong.shape
     solid[:] = 0
@@ -48,9 +51,9 @@ def find_solid(strong, filled, work, solid):  # type: ignore[no-untyped-def]
             near = spread[j] | spread[j + 1] | spread[j + 2] | spread[j + 3]
             squares[j] = near | spread[j + 4] | spread[j + 5] | spread[j + 6] | spread[j + 7]
         for row in range(max(i - 5, 0), min(i + 3, h)):
-            target = solid[row]
+            target, often = solid[row], returns[row]
             for j in range(w):
-                target[j] |= squares[j]
+                target[j] |= squares[j] & (often[j] < RECURRING)
 
 
 # -- majority in a square --------------------------------------------------------------------------------------------

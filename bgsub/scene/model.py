@@ -383,19 +383,19 @@ class SceneModel:
         mask = training.mask
         if training.known is not None:  # neither standing object nor confirmed background
             mask = np.where(training.known, np.uint8(SHADOW), mask)
-        pixels, compared, engine = training.pixels, training.compared, self.engine
-        seen = engine.strong, engine.filled, training.known, self.objects.age, pixels, engine.picture
+        pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
+        seen = engine.strong, engine.filled, training.known, objects.age, objects.returns, pixels, engine.picture
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
         returned = NOWHERE
         if self.tracked is not None and compared.update is not None:
-            age = self.objects.hidden_pixels()
+            age = objects.hidden_pixels()
             self.tracked.learn(compared.update, rate, age, elapsed)
             returned = self.tracked.returned(pixels, age, training.known)
         if self.start is not None and engine.before is not None:
-            self.objects.follow_light(engine.before, engine.picture)
-        found = mask, self.segmenter.filled, engine.strong
-        due = self.objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
+            objects.follow_light(engine.before, engine.picture)
+        found = mask, self.segmenter.filled, engine.strong, engine.filled
+        due = objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
         if due is not None and self.tracked is not None:
             self.tracked.absorb(pixels, due)
         elif due is not None and self.start is not None:

@@ -370,13 +370,14 @@ class Segmenter:
         filled: np.ndarray,
         known: np.ndarray | None,
         age: np.ndarray,
+        returns: np.ndarray,
         x: np.ndarray,
         background: np.ndarray,
         seconds: float,
     ) -> np.ndarray:
         """Learn samples; return where the noise is not learned, (h, w) uint8: 1 at solid and `known` pixels."""
         skip = self._skip
-        _segment_kernels.find_solid(strong, filled, self._lines, skip)
+        _segment_kernels.find_solid(strong, filled, returns, self._lines, skip)
         if known is not None:
             skip[known] = 1
             age = np.where(known, age.dtype.type(_OLD), age)

@@ -28,6 +28,7 @@ _GHOST_AGE = 0.3  # seconds
 _STILL = 0.5  # seconds after which an object stays foreground while it differs from the background
 _PROVEN = 20.0  # seconds after which a background is certain
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
+_FORGETS = 5  # pairs of units of `returns` per second: one return
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE = 0.6  # share of a region that must stand still
@@ -53,7 +54,8 @@ class StandingObjects:
     """
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support (h, w) uint8: checks that showed the background; evidence (h, w) float32: for a ghost, 0 where unknown
+    # support (h, w) uint8: checks that showed the background; evidence (h, w) float32: for a ghost, 0 where unknown;
+    # returns (h, w) uint8: how often one colour comes and goes, see `update_ages`
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -66,7 +68,8 @@ class StandingObjects:
         self._full = np.float32(frames.pixels_full)
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
-        self.support = np.zeros((h, w), np.uint8)
+        self.support, self.returns = np.zeros((2, h, w), np.uint8)
+        self._forgets = 2 * round(min(max(_FORGETS * self._interval / self._fps, 1), 80))  # of `returns` at a check
         self._work = np.empty((h, w), np.uint8)
         self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
@@ -76,6 +79,7 @@ class StandingObjects:
         self.age = np.zeros(self._shape[:2], np.uint16)
         self._aged = np.zeros(-(-self.age.size // CHUNK), np.uint8)  # 0 where a chunk has no age
         self._oldest = self.frame = 0
+        self._is_clear = False  # whether the newest frame had no candidates
         self._leftovers: np.ndarray | None = None
         self._evidence = np.zeros(self._shape[:2], np.float32)
         self._objects = np.zeros(self._shape[:2], np.uint8)  # while the light changes, those that were there before
@@ -87,6 +91,7 @@ class StandingObjects:
             "age": copied(self.age),
             "anchor": copied(self.anchor),
             "support": copied(self.support),
+            "returns": copied(self.returns),
             "objects": self._objects.copy(),
             "evidence": self._evidence.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
@@ -100,6 +105,7 @@ class StandingObjects:
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
+        self.returns, self._is_clear = array_of(state, "returns", shape, "uint8"), False
         self._objects = array_of(state, "objects", shape, "uint8")
         self._evidence = array_of(state, "evidence", shape, "float32", _DOUBT, 0)
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
@@ -107,7 +113,7 @@ class StandingObjects:
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "_objects", "_leftovers", "_evidence"):
+        for name in ("age", "support", "returns", "_objects", "_leftovers", "_evidence"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -185,16 +191,19 @@ class StandingObjects:
         mask: np.ndarray,
         filled: np.ndarray,
         strong: np.ndarray,
+        over: np.ndarray,
         returned: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
-        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: not 0 where the
-        # residual exceeds the threshold; `returned` (n,): indices of pixels that show what the first frames hid; a
-        # learning `rate` shortens the absorption; `elapsed`: frames since that before
+        # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: 1 where the residual
+        # exceeds the threshold, `over` (chunks,) where it does; `returned` (n,): indices of pixels that show what the
+        # first frames hid; a learning `rate` shortens the absorption; `elapsed`: frames since that before
         before, self.frame = self.frame, self.frame + elapsed
-        self._update_ages(x, mask, filled, elapsed, self.frame // self._tick - before // self._tick)
+        was_clear, self._is_clear = self._is_clear, not over.any()
+        if self._oldest or not (was_clear and self._is_clear):
+            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
@@ -208,13 +217,13 @@ class StandingObjects:
         self.age[chosen] = self.support[chosen] = 0
         return chosen
 
-    def _update_ages(self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, older: int, late: int) -> None:
-        if not self._oldest and not cv2.countNonZero(mask):
-            return
+    def _update_ages(
+        self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int
+    ) -> None:
         numbers = self._same, older, late, self._half
         flat = mask.reshape(-1)
-        ages = self.anchor, self.age.reshape(-1), self._aged
-        inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, *numbers, *ages
+        ages = self.anchor, self.age.reshape(-1), self._aged, self.returns.reshape(-1)
+        inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, strong.reshape(-1), *numbers, *ages
         if self._bands == 1:
             self._oldest = _frame_kernels.update_ages(0, flat.size, *inputs, self._states[0])
             return
@@ -240,9 +249,13 @@ class StandingObjects:
             if self.settling:
                 self._objects = self._known(mask)
             shown = np.bitwise_or(mask, strong, out=self._work) == 0
-            support = self.support.reshape(1, -1)  # OpenCV takes a column of four for a scalar
+            # OpenCV takes a column of four for a scalar
+            support, returns = (array.reshape(1, -1) for array in (self.support, self.returns))
             cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
             np.minimum(self.support, self._most, out=self.support)
+            is_strong = np.bitwise_and(self.returns, 1, out=self._work)
+            cv2.subtract(returns, float(self._forgets * checks), dst=returns)
+            np.maximum(self.returns, is_strong, out=self.returns)
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)

@@ -167,10 +167,11 @@ OBJECT = np.s_[8:16, 10:22]
 @given(h=st.integers(1, 14), w=st.integers(1, 14), share=st.floats(0.4, 1), seed=st.integers(0, 999))
 @settings(max_examples=60)
 def test_solid_equals_its_twin(h, w, share, seed):
-    strong = (np.random.default_rng(seed).random((h, w)) < share).astype(np.uint8)
+    rng = np.random.default_rng(seed)
+    strong, returns = (rng.random((h, w)) < share).astype(np.uint8), rng.integers(0, 100, (h, w), np.uint8)
     solid = np.full((h, w), 9, np.uint8)
-    _segment_kernels.find_solid(strong, reference_scene.filled(strong), np.empty((2, w + 10), np.uint8), solid)
-    np.testing.assert_array_equal(solid, reference_scene.solid(strong))
+    _segment_kernels.find_solid(strong, reference_scene.filled(strong), returns, np.empty((2, w + 10), np.uint8), solid)
+    np.testing.assert_array_equal(solid, reference_scene.solid(strong, returns))
 
 
 class Learner:
@@ -190,8 +191,8 @@ class Learner:
         self.engine.compare()
         if self.noise.is_empty:
             self.noise.begin(self.engine.residual(), float)
-        strong = self.engine.strong, self.engine.filled
-        skip = self.segmenter.unlearned(*strong, None, np.zeros((H, W), np.uint16), x, self.engine.picture, 0.04)
+        strong, never = (self.engine.strong, self.engine.filled), np.zeros((H, W), np.uint8)
+        skip = self.segmenter.unlearned(*strong, None, never.astype(np.uint16), never, x, self.engine.picture, 0.04)
         learn = LearnParams(*self.noise.rates(1))
         self.engine.learn(skip, learn, (1, 0))
 

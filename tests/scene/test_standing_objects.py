@@ -12,6 +12,7 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside, likeness
+from bgsub.subtractor import BackgroundSubtractor
 
 F = np.float32
 H, W, FPS = 40, 50, 10
@@ -23,18 +24,21 @@ BOX = np.s_[12:26, 15:35]
 def test_update_ages_equals_its_twin(n, c, seed):
     rng = np.random.default_rng(seed)
     anchor, age, aged = np.zeros((n, c), F), np.zeros(n, np.uint16), np.zeros(-(-n // 64), np.uint8)
+    returns = np.zeros(n, np.uint8)
     twin = reference.Ages(n, c, 0.06)
     level = rng.integers(0, 5, (n, 1))
-    for _ in range(12):
+    for _ in range(60):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
         mask[: 64 * rng.integers(0, 3)] = 0  # empty chunks
-        ages = anchor, age, aged, np.empty(64, np.uint8)
-        filled = reference.filled(mask)
-        oldest = _frame_kernels.update_ages(0, n, (0,) * c, x, mask, filled, F(0.06), 1, 1, F(0), *ages)
-        twin.see(x, mask)
+        ages = anchor, age, aged, returns, np.empty(64, np.uint8)
+        strong = rng.random(n) < 0.5
+        found = mask, reference.filled(mask), strong.view(np.uint8)
+        oldest = _frame_kernels.update_ages(0, n, (0,) * c, x, *found, F(0.06), 1, 1, F(0), *ages)
+        twin.see(x, mask, strong)
         np.testing.assert_array_equal(age, twin.age)
+        np.testing.assert_array_equal(returns, twin.returns + strong)
         assert oldest == age.max()
 
 
@@ -68,7 +72,8 @@ def with_object(box, level=0.9):
 
 
 def see(objects, frame, background, mask, strong=None, returned=(), **elapsed):
-    found = mask, reference.filled(mask), mask if strong is None else strong
+    strong = mask // 255 if strong is None else strong
+    found = mask, reference.filled(mask), strong, reference.filled(strong)
     return objects.released(frame.ravel(), background.ravel(), *found, np.array(returned, np.int64), **elapsed)
 
 
@@ -168,6 +173,37 @@ def test_a_remain_that_was_background_once_is_no_light():
     pictures = with_object(np.s_[10:30, 24:44], 0.95)
     assert see(objects, *pictures, mask_of(left)) is None
     assert_only(feed(objects, *pictures, mask_of(left, right), FPS), mask_of(left) == 255)
+
+
+def blades(period, seconds=16, colours=1, channels=3, fps=25):
+    """Return which share of two places is found while another colour shows there, in the last four seconds.
+
+    In the one, it comes every `period` frames for half of that time, in the other a person of the same colour stays.
+    """
+    rng, subtractor = np.random.default_rng(0), BackgroundSubtractor(fps=fps, threads=1)
+    street = reference.Texture(3, channels, side=96).seen(72, 96) * 255
+    fan, person = np.s_[10:40, 10:50], np.s_[40:60, 60:70]
+    found = []
+    for i in range(seconds * fps):
+        frame = street + rng.normal(0, 2, street.shape)
+        is_there = i % period >= period // 2
+        if is_there and i > 2 * fps:
+            frame[fan] = 40 + 150 * (i // period % colours) / colours
+        if i > 4 * fps:
+            frame[person] = 40
+        mask = subtractor.apply(frame.clip(0, 255).astype(np.uint8)) == 255
+        if i >= (seconds - 4) * fps and is_there:
+            found.append([mask[place].mean() for place in (fan, person)])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_colour_that_comes_and_goes_again_and_again_becomes_background(channels):
+    fan, person = blades(4, channels=channels)
+    assert fan < 0.1
+    assert person > 0.75
+    assert blades(40, channels=channels)[0] > 0.9  # as cars in a lane
+    assert blades(4, colours=4, channels=channels)[0] > 0.9  # not the same that comes again
 
 
 @pytest.mark.parametrize("channels", [1, 3])
