@@ -6,7 +6,7 @@ from bgsub.scene import _segment_kernels, kernel_table, kernel_warmup
 from bgsub.scene.kernel_table import FIRST_FRAME, TRACKING, Frames
 import numpy as np
 
-ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], ["scene._frame_kernels.clear: u1_1, u1_1"],
+ROWS = [["scene._segment_kernels.paint: u1_1, i8, u1_1, u1_1"], ["scene._frame_kernels.sum_windows: u2_1, i8, u2_1"],
         ["tracking._step_kernels.compose: f8_2, f8_2, f8_1, f8_1, f8_1"]]
 kernel_warmup.stages = lambda frames: ROWS
 FRAMES = Frames("uint8", 3, 3)

@@ -85,15 +85,6 @@ def is_filled(filled, begin, end):  # type: ignore[no-untyped-def]
 
 
 @part
-def clear(image, filled):  # type: ignore[no-untyped-def]
-    """Set the filled chunks of an image, (n,), to zero, and their flags."""
-    for q in range(filled.size):
-        if filled[q] != 0:
-            filled[q] = 0
-            image[q * CHUNK : (q + 1) * CHUNK] = 0
-
-
-@part
 def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
     """Write ``full * l`` into `out`, (m,); rounded and clipped to [0, top] if `top` is not 0 (integers)."""
     if top > 0:

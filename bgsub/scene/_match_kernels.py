@@ -320,7 +320,10 @@ def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ig
         b = min(a + CHUNK, sigma.size)
         if scrambled(turn, np.uint64(a)) % np.uint64(every) != slot:
             continue
-        if not any_above(sigma[a:b], limits.factor, limits.restless):
+        largest = _ZERO
+        for p in range(a, b):
+            largest = max(largest, sigma[p])
+        if limits.factor * largest <= limits.restless:
             continue
         for p in range(a, b):
             if limits.factor * sigma[p] <= limits.restless:
@@ -341,15 +344,6 @@ def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ig
             for c in range(channels):
                 samples[u * w + v, c, place] = deviation(x[i, j, c], l[u, v, c], unit)
             used[u * w + v] = 1
-
-
-@part
-def any_above(values, factor, limit):  # type: ignore[no-untyped-def]
-    """Return whether any of the values, (n,) float32, times the factor exceeds the limit."""
-    largest = _ZERO
-    for i in range(values.size):
-        largest = max(largest, factor * values[i])
-    return largest > limit
 
 
 @part

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK, RECURRING, clear, is_filled, sum_windows
+from bgsub.scene._frame_kernels import CHUNK, RECURRING, is_filled, sum_windows
 from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
@@ -66,8 +66,11 @@ def majority(flags, filled, side, columns, counts, out, out_filled):  # type: ig
     The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) are uint16. Replaces `out_filled`, of `out`.
     """
     h, w = flags.shape
-    half, limit = side // 2, np.uint16(side * side // 2)
-    clear(out.reshape(-1), out_filled)
+    half, limit, flat = side // 2, np.uint16(side * side // 2), out.reshape(-1)
+    for q in range(out_filled.size):
+        if out_filled[q] != 0:
+            out_filled[q] = 0
+            flat[q * CHUNK : (q + 1) * CHUNK] = 0
     sums = columns[half : half + w]
     sums[:] = 0
     rows = 0  # of the window that are not empty
@@ -83,7 +86,7 @@ def majority(flags, filled, side, columns, counts, out, out_filled):  # type: ig
                 out[i, j] = 255 if counts[j] > limit else 0
             out_filled[i * w // CHUNK : ((i + 1) * w - 1) // CHUNK + 1] = 1
         rows -= add_row(flags, filled, min(max(i - half, 0), h - 1), -1, sums)
-    find_filled(out.reshape(-1), out_filled)
+    find_filled(flat, out_filled)
 
 
 @part

@@ -25,7 +25,10 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
         b = min(a + CHUNK, end)
         x, first = pixels[a * channels : b * channels], kept[a * channels : b * channels]
         if all_show_first(x, first, channels, limits[a:b], seen[a:b], last[a:b]):
-            follow(x, first, seen[a:b])
+            for m in range(x.size):
+                first[m] += _FOLLOWS * (np.float32(x[m]) - first[m])
+            for pixel in range(a, b):
+                seen[pixel] += np.uint16(1)
             due[a:b] = 0
             continue
         for pixel in range(a, b):
@@ -76,12 +79,3 @@ def all_show_first(x, colours, channels, limits, seen, last):  # type: ignore[no
     for i in range(seen.size):
         fewest = min(fewest, seen[i])
     return fewest > 0
-
-
-@part
-def follow(x, colours, seen):  # type: ignore[no-untyped-def]
-    """Let `colours` follow `x`, both (n * channels,), and count that in `seen`, (n,)."""
-    for i in range(x.size):
-        colours[i] += _FOLLOWS * (np.float32(x[i]) - colours[i])
-    for i in range(seen.size):
-        seen[i] += np.uint16(1)

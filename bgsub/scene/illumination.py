@@ -109,7 +109,9 @@ class _LightFit:
         x, base = x.T, base.T[:, :, np.newaxis]
         tone = _hats(_KNOTS, base[:, :, 0].clip(0, 1))
         design = np.concatenate([self.nodes * base, tone], axis=2)  # (c, n, p q + b)
-        unknowns = self._unknowns(light)
+        down, along = (_hats(m, np.linspace(0, 1, n)) for m, n in zip(light.grid.shape, self._grid, strict=False))
+        nodes = (down @ light.grid.transpose(2, 0, 1) @ along.T).reshape(self._channels, -1)
+        unknowns = np.concatenate([nodes, light.tone.T], axis=1, dtype=np.float32)  # (c, p q + b)
         for mu in mus:
             squares, is_free = _errors(design, unknowns, x, base)
             weights = self.weights * (1 + squares * np.float32(1 / (mu * mu))) ** -2
@@ -123,12 +125,6 @@ class _LightFit:
             explained = float(np.average(is_lit, weights=self.weights))
         grid = unknowns[:, :-_KNOTS].reshape(-1, *self._grid).transpose(1, 2, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
-
-    def _unknowns(self, light: Light) -> np.ndarray:
-        """Return a light on this grid: (c, p q + b) float32."""
-        down, along = (_hats(m, np.linspace(0, 1, n)) for m, n in zip(light.grid.shape, self._grid, strict=False))
-        nodes = down @ light.grid.transpose(2, 0, 1) @ along.T
-        return np.concatenate([nodes.reshape(self._channels, -1), light.tone.T], axis=1, dtype=np.float32)
 
 
 class _Drift:

@@ -71,11 +71,6 @@ class Movement(NamedTuple):
         """Return the largest displacement of a corner in pixels, to first order."""
         return math.hypot(self.dx, self.dy) + math.hypot(self.angle, self.zoom) * math.hypot(shape[0], shape[1]) / 2
 
-    @property
-    def is_shift(self) -> bool:
-        """Whether the camera neither turned nor zoomed."""
-        return self.angle == self.zoom == 0
-
 
 class _Scale:
     """Points of a reference at one resolution, of pictures (h, w, c)."""

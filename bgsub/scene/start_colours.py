@@ -166,7 +166,12 @@ class StartColours:
     ) -> None:
         """Count the colours of a frame, (m,), except at `known` foreground; learn the noise from `before`."""
         if before is not None:
-            self._learn_noise(pixels, before)
+            step = max(len(self._last) // _SAMPLE, 1)
+            x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
+            others = y, y * np.float32(x.mean() / max(float(y.mean()), 1e-9))  # the light may flicker
+            changes = [float(np.quantile(np.linalg.norm(x - other, axis=1), _CALMEST)) for other in others]
+            if changes[0] > 0:  # not a repeated frame
+                self.noise = min(changes[1] or changes[0], changes[0], self.noise or math.inf)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
         self._count(pixels, limit, NOWHERE if known is None else np.flatnonzero(known))
@@ -189,14 +194,6 @@ class StartColours:
             self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
             self._due[hidden] = 0
         return any(changed)
-
-    def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
-        step = max(len(self._last) // _SAMPLE, 1)
-        x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
-        others = y, y * np.float32(x.mean() / max(float(y.mean()), 1e-9))  # the light may flicker
-        changes = [float(np.quantile(np.linalg.norm(x - other, axis=1), _CALMEST)) for other in others]
-        if changes[0] > 0:  # not a repeated frame
-            self.noise = min(changes[1] or changes[0], changes[0], self.noise or math.inf)
 
 
 class LateColours(StartColours):
