@@ -259,17 +259,14 @@ class Track:
         trip, age = divmod(index - self._start, self._period)
         if trip < 0:
             return None
-        mover, way = self._trip(trip)
-        if age > way.frames:
-            return None
-        distance, swing = way.walked(age)
-        x, z, dx, _ = way.place(distance)
-        return Presence((*self._key, trip), mover, x, z, distance, swing, dx)
-
-    def _trip(self, trip: int) -> tuple[Mover, Way]:
         if trip not in self._trips:
             way = self._plan(generator(*self._key, trip, 21))
             # fast enough to leave before the next one starts
             slowest = way.length / max(self._period - 2 - way.halt[1], 1.0)
             self._trips[trip] = (self._make(*self._key, trip), Way(way.corners, max(way.speed, slowest), way.halt))
-        return self._trips[trip]
+        mover, way = self._trips[trip]
+        if age > way.frames:
+            return None
+        distance, swing = way.walked(age)
+        x, z, dx, _ = way.place(distance)
+        return Presence((*self._key, trip), mover, x, z, distance, swing, dx)

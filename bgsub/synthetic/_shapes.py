@@ -81,14 +81,15 @@ class Mottle:
 
 
 class Canvas:
-    """A small picture with transparency; pixel centres at `columns` (w,) and `rows` (h,), float32, in metres."""
+    """A small picture with transparency: `box` (left, top, right, bottom) of the frame, around a foot, in pixels."""
 
-    def __init__(self, columns: np.ndarray, rows: np.ndarray, pixels_per_unit: float) -> None:
-        shape = rows.size, columns.size
-        # (h, w), float32: the coordinates at every pixel
-        self.x: np.ndarray = np.tile(columns, (shape[0], 1))
-        self.y: np.ndarray = np.repeat(rows[:, np.newaxis], shape[1], axis=1)
-        self.scale = pixels_per_unit
+    def __init__(self, box: tuple[int, int, int, int], foot: Point, pixels_per_unit: float) -> None:
+        left, top, right, bottom = box
+        columns = ((np.arange(left, right) + 0.5 - foot[0]) / pixels_per_unit).astype(np.float32)
+        rows = ((foot[1] - np.arange(top, bottom) - 0.5) / pixels_per_unit).astype(np.float32)
+        # (h, w), float32: x to the right of the foot and y up, in metres, at every pixel
+        self.x, self.y = np.meshgrid(columns, rows)
+        self.scale, shape = pixels_per_unit, self.x.shape
         self.colour = np.zeros((*shape, 3), np.float32)  # reflectance multiplied by `alpha`, BGR
         self.alpha = np.zeros(shape, np.float32)  # coverage in [0, 1]
 
@@ -160,10 +161,7 @@ def make_foliage(
     top = min(max(top, 0), camera.height - 2)
     right = max(min(math.ceil(u + wide) + pad, camera.width), left + 2)
     bottom = max(min(math.ceil(v) + 2, camera.height), top + 2)
-    # x to the right of the foot, y up, both in metres
-    px = ((np.arange(left, right) + 0.5 - u) / scale).astype(np.float32)
-    py = ((v - np.arange(top, bottom) - 0.5) / scale).astype(np.float32)
-    canvas = Canvas(px, py, scale)
+    canvas = Canvas((left, top, right, bottom), (u, v), scale)
     draw(canvas, size, rng)
     lit = np.stack([light.colour * np.float32(light.at(x, y - 1.05 * size / 2, z)) for light in lights])
     high = max(float(canvas.y.max()), 1e-3)

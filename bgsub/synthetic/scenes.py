@@ -71,9 +71,7 @@ class Sheet:
         top, bottom = max(math.floor(v - up * scale), 0), min(math.ceil(v + 0.1 * scale), camera.height)
         if left >= right or top >= bottom:
             return
-        columns = ((np.arange(left, right) + 0.5 - u) / scale).astype(np.float32)
-        rows = ((v - np.arange(top, bottom) - 0.5) / scale).astype(np.float32)
-        canvas = Canvas(columns, rows, scale)
+        canvas = Canvas((left, top, right, bottom), (u, v), scale)
         one.mover.draw(canvas, one.distance, one.swing, one.dx)
         lit = np.zeros(3, np.float32)
         for light, weight in zip(self._picture.lights, self._weights, strict=True):
