@@ -53,9 +53,8 @@ def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
 
 
 @part
-def weights_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 at r = 0; both (n,)."""
-    influence_and_value(r, omega, kind, mu, p)
+def divide(omega, r):  # type: ignore[no-untyped-def]
+    """Turn influences ``psi(r)`` into weights ``psi(r) / r``, 1 at r = 0; both (n,)."""
     for i in range(r.size):
         omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
 
@@ -266,7 +265,8 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
             y32[i] = y[i]
         combine(rows, 0, y32, low_rank)
         difference(x, low_rank, a, r)
-        weights_of(r, omega, kind, mu, p)
+        influence_and_value(r, omega, kind, mu, p)
+        divide(omega, r)
         if goes_on == 0:
             break
         normal_equations(rows, r, omega, a, gram, right)

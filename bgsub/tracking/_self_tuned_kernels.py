@@ -13,6 +13,7 @@ from bgsub.tracking._kernels import (
     add_scaled,
     combine,
     difference,
+    divide,
     dot,
     influence_and_value_at,
     normal_equations,
@@ -22,7 +23,6 @@ from bgsub.tracking._step_kernels import FLOOR, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_TINY = np.float32(1e-12)
 _LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
@@ -52,14 +52,6 @@ def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-de
         e[i] = s * influence
         total += s * s * value
     return total
-
-
-@part
-def write_weights(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``s psi(r / s) / r`` into `omega`, 1 at r = 0."""
-    influence_and_value(r, scale, omega, kind, mu, p)
-    for i in range(r.size):
-        omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
 
 
 @part
@@ -104,7 +96,8 @@ def own_scale_coefficients(rows, x, a, scale, usual, kind, mu, p, limits, y, e, 
             widening = np.float32(first ** (1.0 - fits / stages) if fits <= stages else 1.0)
             for i in range(r.size):
                 z[i] = widening * scale[i]
-            write_weights(r, z, omega, kind, mu, p)
+            influence_and_value(r, z, omega, kind, mu, p)
+            divide(omega, r)
         if is_last:
             break
         if fits > 0:

@@ -74,7 +74,11 @@ class SelfTunedSubspace:
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
         """Predict, fit the coefficients, pass over the vector, step."""
-        self._press(x, float(a.mean()) if a.size else 1.0)
+        bound = self._cold.bound(x, float(a.mean()) if a.size else 1.0)
+        if bound is not None:  # the momentum stays at 0 while the scales reach it
+            np.minimum(self.scale, np.float32(bound), out=self.scale)
+            if not self._cold.is_free(float(np.median(self.scale[self._index])) / bound):
+                self.forgetting.momentum = 0.0
         k, s = self.basis.k, self._surrogate
         P, Q, T = np.empty((k, 2 * k)), np.empty((k, 2 * k)), np.empty((2 * k, 2 * k + 1))
         _self_tuned_kernels.predict(self._gram, self.forgetting.momentum, self._C, P, Q)
@@ -100,14 +104,6 @@ class SelfTunedSubspace:
         self._y, self._newest = y, (values, seen)
         if self._search is not None:
             self._search.observe(self.basis, at, share)
-
-    def _press(self, x: np.ndarray, share: float) -> None:
-        """Keep the scales below the bound of a cold start, and the momentum at 0 while they reach it."""
-        bound = self._cold.bound(x, share)
-        if bound is not None:
-            np.minimum(self.scale, np.float32(bound), out=self.scale)
-            if not self._cold.is_free(float(np.median(self.scale[self._index])) / bound):
-                self.forgetting.momentum = 0.0
 
     def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return y, fitted on the subset in the basis ``P [U V]``, the mean weight and the median of ``|r| / s``."""
