@@ -21,11 +21,10 @@ class Retraction:
     # Q has r = min(k, m - k) columns, orthogonal to U even if B does not have full rank
 
     def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
-        k = U.shape[1]
-        self.U = U
+        self.U, self._k = U, U.shape[1]
         # the QR of [U B] keeps Q orthogonal to U where columns of B vanish or depend on each other
         Q, R = qr_positive(np.hstack([U, B]))
-        self.Q, self.R = Q[:, k:], R[k:, k:]
+        self.Q, self.R = Q[:, self._k :], R[self._k :, self._k :]
         self._last: tuple[float, np.ndarray] = (0.0, np.eye(Q.shape[1], dtype=U.dtype))
 
     def theta(self, t: float) -> np.ndarray:
@@ -36,15 +35,13 @@ class Retraction:
 
     def point(self, t: float) -> np.ndarray:
         """Return the new orthonormal basis, (m, k).  O(m k^2)."""
-        k = self.U.shape[1]
-        theta = self.theta(t)
-        return self.U @ theta[:k, :k] + self.Q @ theta[k:, :k]
+        theta = self.theta(t)[:, : self._k]
+        return self.U @ theta[: self._k] + self.Q @ theta[self._k :]
 
     def companion(self, t: float) -> np.ndarray:
         """Return the transported Q, (m, r), orthonormal and orthogonal to the new basis.  O(m k^2)."""
-        k = self.U.shape[1]
-        theta = self.theta(t)
-        return self.U @ theta[:k, k:] + self.Q @ theta[k:, k:]
+        theta = self.theta(t)[:, self._k :]
+        return self.U @ theta[: self._k] + self.Q @ theta[self._k :]
 
     def direction(self, t: float) -> np.ndarray:
         """Return the step direction transported along its own step, (m, k): companion times R.  O(m k^2)."""
@@ -57,8 +54,7 @@ class Retraction:
 
     def coefficients(self, Y: np.ndarray, t: float) -> np.ndarray:
         """Return ``T11' Y``, (k, n): the coefficients of ``P(t) L`` in the new basis for ``L = U Y``.  O(k^2 n)."""
-        k = self.U.shape[1]
-        return self.theta(t)[:k, :k].T @ Y
+        return self.theta(t)[: self._k, : self._k].T @ Y
 
 
 def small_rotation(R: np.ndarray) -> np.ndarray:
