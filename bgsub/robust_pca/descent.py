@@ -92,8 +92,13 @@ class Descent:
         self._problem.evaluate(self._problem.point)
         first = self._task.first or min(_FIRST * self._data_scale, self._first_residual())
         self._set(max(first**2, self._end))
-        if self._task.bound:
-            self._lift()
+        if (
+            self._task.bound
+        ):  # the ridge exceeds the pull of the outliers of one sample or feature, until the fit settles
+            E = self._cost.influence
+            pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
+            self._strength = max(self._usual, pull * self._data_scale / self.mu)
+            self._set(self.mu)
         for _ in islice(self._task.budget, _STEPS):
             step = self._step()
             if step is not None:
@@ -178,7 +183,12 @@ class Descent:
             self._strength = self._usual
             self._set(self.mu)
             return
-        mu = self._next_mu()
+        mu = self.mu
+        if self._settled:
+            mu = max(min((_WIDTH * self._residual) ** 2, self._schedule.unsettled * mu), self._schedule.settled * mu)
+        elif self._waited >= self._schedule.hold:
+            mu = self._schedule.unsettled * mu
+        mu = max(mu, self._end)
         if mu < self.mu:
             self._set(mu)
             self._waited = self._rests = 0
@@ -187,14 +197,6 @@ class Descent:
         if self._rests == _RESTS:
             inliers_only = self._task.last is not None and is_within(self._residual, self.mu)
             self.ending = Ending.EXACT if inliers_only else Ending.REST
-
-    def _next_mu(self) -> float:
-        mu = self.mu
-        if self._settled:
-            mu = max(min((_WIDTH * self._residual) ** 2, self._schedule.unsettled * mu), self._schedule.settled * mu)
-        elif self._waited >= self._schedule.hold:
-            mu = self._schedule.unsettled * mu
-        return max(mu, self._end)
 
     def _set(self, mu: float) -> None:
         """Change mu and the ridge, at the last evaluated point."""
@@ -220,13 +222,6 @@ class Descent:
         np.multiply(r, self._cost.observed, out=r)
         squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
         return max(_FIRST_RESIDUAL * self._residual, _FIRST_WORST * float(np.sqrt(np.max(squares / self._counts))))
-
-    def _lift(self) -> None:
-        """Raise the ridge above the pull of the outliers of one sample or feature, until the fit has settled."""
-        E = self._cost.influence
-        pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
-        self._strength = max(self._usual, pull * self._data_scale / self.mu)
-        self._set(self.mu)
 
     def _refit(self) -> Iterator[Step]:
         """Refit samples and features that fit some outliers; yield a step if that lowers the objective.  O(m n)."""
