@@ -167,20 +167,16 @@ def run_command(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionSto
         for broadcast in broadcasts:
             broadcast.controls.notice = notice
         return
-    chosen = _chosen(command.pop("camera", None), broadcasts)
+    chosen, camera = broadcasts, command.pop("camera", None)
+    if camera is not None:
+        if type(camera) is not int or not 0 <= camera < len(broadcasts):
+            raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {camera!r}")
+        chosen = [broadcasts[camera]]
     actions = [_action(name, value) for name, value in command.items()]
     for broadcast in chosen:
         for action in actions:
             action(broadcast.controls)
         broadcast.refresh()
-
-
-def _chosen(camera: Any, broadcasts: Sequence[Broadcast]) -> Sequence[Broadcast]:
-    if camera is None:
-        return broadcasts
-    if type(camera) is not int or not 0 <= camera < len(broadcasts):
-        raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {camera!r}")
-    return [broadcasts[camera]]
 
 
 def _action(name: str, value: Any) -> Callable[[Controls], object]:

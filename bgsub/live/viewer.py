@@ -61,14 +61,6 @@ class Viewer:
         image = self.view(shown, view or self._controls.view)
         return self._with_words(image) if self._words else image
 
-    def _states(self) -> list[str]:
-        """Return the text of the label."""
-        controls = self._controls
-        states = [word for word in ("paused", "frozen") if getattr(controls, word)]
-        if controls.statistics.is_silent and not controls.paused:
-            states.append(self._waits)
-        return [word for word in (*states, controls.busy, controls.notice) if word]
-
     def view(self, shown: Shown, name: str) -> np.ndarray:
         """Return a view without text, (h, w, 3) uint8, reduced to the longest side."""
         if isinstance(shown, Frame):
@@ -100,8 +92,10 @@ class Viewer:
         if below or right:
             image = cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT)
         scale = views.text_scale(image)
-        states = self._states()
-        if states:
+        states = [word for word in ("paused", "frozen") if getattr(controls, word)]
+        if controls.statistics.is_silent and not controls.paused:
+            states.append(self._waits)
+        if states := [word for word in (*states, controls.busy, controls.notice) if word]:
             image = views.add_label(image, ", ".join(states), scale)
         if controls.show_help:
             parameters = controls.parameters
