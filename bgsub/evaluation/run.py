@@ -103,7 +103,12 @@ def evaluate(
     def results() -> Iterator[Result]:
         for number, frame in sequence.frames():
             start = working_time()
-            mask = _apply(subtractor, frame, label, sequence.name)
+            try:
+                mask = subtractor.apply(frame)
+            except cv2.error as error:
+                reason = " ".join(str(getattr(error, "err", "") or error).split())
+                frames = f"the frames of {sequence.name}, {frame.dtype} of shape {frame.shape}"
+                raise ParameterError(f"{label} does not take {frames}: {reason}") from None
             times.append(working_time() - start)
             yield number, frame, mask
 
@@ -338,13 +343,3 @@ def _find_masks(sequence: Sequence, folder: Path) -> dict[int, Path]:
         more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
         raise SourceError(f"folder {folder} has no mask for frame {first} (bin{first:06d}.png){more}")
     return found
-
-
-def _apply(method: Method, frame: np.ndarray, name: str, sequence: str) -> np.ndarray:
-    try:
-        return method.apply(frame)
-    except cv2.error as error:
-        reason = " ".join(str(getattr(error, "err", "") or error).split())
-        raise ParameterError(
-            f"{name} does not take the frames of {sequence}, {frame.dtype} of shape {frame.shape}: {reason}"
-        ) from None
