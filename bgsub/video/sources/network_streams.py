@@ -56,7 +56,12 @@ class HttpStream(io.BufferedIOBase):
         parts = urlsplit(address)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=quote(parts.path, _HARMLESS))
         address = urlunsplit(bare._replace(query=quote(parts.query, _HARMLESS), fragment=""))
-        handlers = [*_connecting(self, insecure), *_authenticating(parts, address)]
+        handlers = _connecting(self, insecure)
+        if parts.username is not None:
+            passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+            passwords.add_password(None, address, unquote(parts.username), unquote(parts.password or ""))
+            kinds = urllib.request.HTTPDigestAuthHandler, urllib.request.HTTPBasicAuthHandler
+            handlers += [kind(passwords) for kind in kinds]
         opener = urllib.request.build_opener(_SameHost(parts.username is not None), *handlers)
         self._answer = self._ask(address, opener)
         self.has_end = self._answer.length is not None  # the header states the number of bytes
@@ -166,15 +171,6 @@ def _connecting(stream: HttpStream, insecure: bool) -> list[urllib.request.BaseH
             return self.do_open(partial(metered, http.client.HTTPSConnection), req, context=tls_context(insecure))
 
     return [Plain(), Secret()]
-
-
-def _authenticating(parts: Any, address: str) -> list[urllib.request.BaseHandler]:
-    if parts.username is None:
-        return []
-    passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
-    passwords.add_password(None, address, unquote(parts.username), unquote(parts.password or ""))
-    kinds = urllib.request.HTTPDigestAuthHandler, urllib.request.HTTPBasicAuthHandler
-    return [kind(passwords) for kind in kinds]
 
 
 _PORTS = {"rtsp": 554, "rtsps": 322}
