@@ -1,6 +1,5 @@
 """Process reduced frames and return results in full size."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -33,8 +32,10 @@ class Reduction:
         self.full = full
         dtype = "float32" if full.dtype == "float16" else full.dtype  # OpenCV cannot resize half precision
         self.frames = replace(full, shape=(h, w, *full.shape[2:]), dtype=dtype)
-        sizes = [*_halved(height, width, h, w), (h, w)]
-        self._reduced = [np.empty((*size, *full.shape[2:]), self.frames.dtype) for size in sizes]
+        self._reduced, size = list[np.ndarray](), (height, width)
+        while not self._reduced or size != (h, w):  # a bilinear step beyond a half would leave out pixels
+            size = max(-(-size[0] // 2), h), max(-(-size[1] // 2), w)
+            self._reduced.append(np.empty((*size, *full.shape[2:]), self.frames.dtype))
         self._frame = self._reduced[-1]
         (self._rows, row_taper), (self._columns, column_taper) = _places(height, h), _places(width, w)
         self._places = self._rows, self._columns, row_taper, column_taper
@@ -171,13 +172,6 @@ def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:
     else:
         cv2.resize(image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_LINEAR)
     return out
-
-
-def _halved(height: int, width: int, h: int, w: int) -> Iterator[tuple[int, int]]:
-    """Yield the sizes between a full and a reduced one, as a bilinear step beyond a half would leave out pixels."""
-    while height > 2 * h or width > 2 * w:
-        height, width = max(-(-height // 2), h), max(-(-width // 2), w)
-        yield height, width
 
 
 def _places(full: int, reduced: int) -> tuple[np.ndarray, np.ndarray]:
