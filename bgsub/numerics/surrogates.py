@@ -48,14 +48,14 @@ def _arctan_float32(z):  # type: ignore[no-untyped-def]
 
 @formula
 def lp_weight(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the weight ``(mu / (mu + r^2))^(1 - p/2)``."""
+    """Return the weight ``(mu / (mu + r^2))^(1 - p/2)``, the influence divided by r."""
     s = mu / (mu + r * r)
     return s / s ** (_HALF * p)
 
 
 @formula
 def log_weight(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the weight ``mu / (mu + r^2)``; `p` is not used."""
+    """Return the weight ``mu / (mu + r^2)``, the influence divided by r; `p` is not used."""
     return mu / (mu + r * r)
 
 
@@ -74,18 +74,6 @@ def atan_pair(r, mu):  # type: ignore[no-untyped-def]
 
 
 @formula
-def lp_influence(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the influence ``r (mu / (mu + r^2))^(1 - p/2)``."""
-    return r * lp_weight(r, mu, p)
-
-
-@formula
-def log_influence(r, mu, p):  # type: ignore[no-untyped-def]
-    """Return the influence ``r mu / (mu + r^2)``; `p` is not used."""
-    return r * log_weight(r, mu, p)
-
-
-@formula
 def lp_value(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the cost ``(mu/p) (1 + r^2/mu)^(p/2)``."""
     return mu / p * ((mu + r * r) / mu) ** (_HALF * p)
@@ -99,7 +87,6 @@ def log_value(r, mu, p):  # type: ignore[no-untyped-def]
 
 _VALUES = {"lp": lp_value, "log": log_value, "atan": lambda r, mu, p: atan_pair(r, mu)[0]}
 _WEIGHTS = {"lp": lp_weight, "log": log_weight}
-_INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": lambda r, mu, p: atan_pair(r, mu)[1]}
 
 
 @dataclass(frozen=True)
@@ -151,7 +138,8 @@ class Surrogate:
 
     def influence(self, r: np.ndarray) -> np.ndarray:
         """Return ``psi(r) = h'(r) / h''(0)`` entry by entry, shape of `r`."""
-        return _INFLUENCES[self.name](*self._typed(r))
+        r, mu, p = self._typed(r)
+        return atan_pair(r, mu)[1] if self.name == "atan" else r * _WEIGHTS[self.name](r, mu, p)
 
     def weight(self, r: np.ndarray) -> np.ndarray:
         """Return ``omega(r) = psi(r) / r`` in (0, 1] entry by entry, shape of `r`; 1 at r = 0."""

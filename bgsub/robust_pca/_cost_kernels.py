@@ -3,7 +3,7 @@
 import numpy as np
 
 from bgsub.numerics.jit import allocating_kernel, part
-from bgsub.numerics.surrogates import ATAN, LOG, atan_pair, log_influence, lp_pair
+from bgsub.numerics.surrogates import ATAN, LOG, atan_pair, log_weight, lp_pair
 
 _GROUP = 8  # entries that share a logarithm
 _SMALL = 0.01  # excess over one up to which the sum would lose more than two digits
@@ -45,7 +45,7 @@ def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
             r = x[j] - l[j] if a.size == 0 or a[j] else zero
             q = np.float64(r) * np.float64(r) * inverse
             excess[i] = excess[i] * (one + q) + q
-            e[j] = log_influence(r, mu, p)
+            e[j] = r * log_weight(r, mu, p)
     for i in range(lanes):
         f = excess[i]
         total += np.log(one + f) if f > _SMALL else np.log1p(f)  # log1p is slower
@@ -55,7 +55,7 @@ def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
     for j in range(begin, x.size):
         r = x[j] - l[j] if a.size == 0 or a[j] else zero
         total += np.log1p(np.float64(r) * np.float64(r) * inverse)
-        e[j] = log_influence(r, mu, p)
+        e[j] = r * log_weight(r, mu, p)
     return np.float64(0.5) * np.float64(mu) * total
 
 

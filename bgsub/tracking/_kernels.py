@@ -8,17 +8,7 @@ entries and vectorise. Kernels check nothing and allocate nothing that grows wit
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.numerics.surrogates import (
-    LOG,
-    LP,
-    arctan,
-    log_influence,
-    log_value,
-    log_weight,
-    lp_influence,
-    lp_value,
-    lp_weight,
-)
+from bgsub.numerics.surrogates import LOG, LP, arctan, log_value, log_weight, lp_value, lp_weight
 
 BLOCK = 2048
 RIDGE = 1e-9  # of the trace of normal equations, against rounding
@@ -34,9 +24,9 @@ _NEARLY_ZERO = np.float32(1e-6)
 def influence_and_value_at(r, kind, mu, p):  # type: ignore[no-untyped-def]
     """Return ``psi(r)`` and ``h(r)`` of one residual."""
     if len(kind) == LP:  # known at compile time
-        return lp_influence(r, mu, p), lp_value(r, mu, p)
+        return r * lp_weight(r, mu, p), lp_value(r, mu, p)
     if len(kind) == LOG:
-        return log_influence(r, mu, p), log_value(r, mu, p)
+        return r * log_weight(r, mu, p), log_value(r, mu, p)
     t = r / mu  # once for both
     z = mu * arctan(t)
     return z / (_ONE + t * t), _HALF * z * z
