@@ -101,7 +101,11 @@ class Delivery:
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:
                 self._delivered += 1
-                self._log_success()
+                if self._fails:
+                    lost = self._given_up + self._queue.dropped - self._logged
+                    logger.warning("%s works again; notifications lost meanwhile: %d", self._destination.name, lost)
+                    self._logged += lost
+                self._fails = False
                 return
 
     def _log_failure(self, error: Exception, final: bool) -> None:
@@ -110,13 +114,6 @@ class Delivery:
             becomes = "a notification is lost" if final else f"notifications are tried again for {self._patience:g} s"
             logger.warning("%s: %s; %s", self._destination.name, what, becomes)
         self._fails = True
-
-    def _log_success(self) -> None:
-        if self._fails:
-            lost = self._given_up + self._queue.dropped - self._logged
-            logger.warning("%s works again; notifications lost meanwhile: %d", self._destination.name, lost)
-            self._logged += lost
-        self._fails = False
 
 
 def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
