@@ -92,9 +92,8 @@ class Descent:
         self._problem.evaluate(self._problem.point)
         first = self._task.first or min(_FIRST * self._data_scale, self._first_residual())
         self._set(max(first**2, self._end))
-        if (
-            self._task.bound
-        ):  # the ridge exceeds the pull of the outliers of one sample or feature, until the fit settles
+        if self._task.bound:
+            # the ridge exceeds the pull of the outliers of one sample or feature, until the fit has settled
             E = self._cost.influence
             pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
             self._strength = max(self._usual, pull * self._data_scale / self.mu)
