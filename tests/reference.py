@@ -76,11 +76,6 @@ def rotation(U, B, t, U_perp):
     return theta @ q_factor(M) @ theta.T
 
 
-def retract(U, B, t):
-    """Q-factor of the whole U + t B."""
-    return q_factor(U + t * B)
-
-
 # ---- objective, section 4 ----------------------------------------------------------------------------------------
 
 

@@ -308,15 +308,11 @@ def cleared(x, l, limit, over, reach, filled, tile, dense, moving):
         own = over[(regions == region) & (over > 0)]
         if np.mean(own > 1) > moving:
             for i, j in zip(*np.nonzero(regions == region), strict=True):
-                result[i, j] = over[i, j] == 1 and not is_around(x[i, j], l, i, j, tile * reach, limit)
+                radius, step = tile * reach, max(tile * reach // 8, 1)  # at most 17 x 17 pixels
+                around = l[max(i - radius, 0) : i + radius + 1 : step, max(j - radius, 0) : j + radius + 1 : step]
+                is_far = np.linalg.norm(around.astype(float) - x[i, j], axis=2).min() >= limit
+                result[i, j] = over[i, j] == 1 and is_far
     return result
-
-
-def is_around(colour, l, i, j, radius, limit):
-    """Return whether one of at most 17 x 17 pixels within a radius is nearer than `limit` to a colour."""
-    step = max(radius // 8, 1)
-    around = l[max(i - radius, 0) : i + radius + 1 : step, max(j - radius, 0) : j + radius + 1 : step]
-    return np.linalg.norm(around.astype(float) - colour, axis=2).min() < limit
 
 
 def scrambled(frame, pixel):

@@ -18,31 +18,20 @@ from bgsub.scene.segmentation import SampleMemory
 @pytest.fixture
 def system(tmp_path, monkeypatch):
     """Return a function that writes the limit of a control group, version 1 or 2, of this process."""
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "groups")
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    (tmp_path / "statm").write_text("0 0 0")
 
     def write(version, path, limit, used, cached=0):
-        folder = tmp_path / "cgroup" / ("memory" if version == 1 else "") / path
+        folder = tmp_path / "groups" / ("memory" if version == 1 else "") / path
         names = ("limit_in_bytes", "usage_in_bytes", "total_") if version == 1 else ("max", "current", "")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"memory.{names[0]}").write_text(f"{limit}\n")
         (folder / f"memory.{names[1]}").write_text(f"{used}\n")
         (folder / "memory.stat").write_text(f"anon 5\n{names[2]}inactive_file {cached}\n")
-        group = "4:memory:/a/b\n0::/" if version == 1 else "0::/a/b"
-        monkeypatch.setattr(memory, "_PROCESS", _Process(tmp_path, group))
+        (tmp_path / "cgroup").write_text("4:memory:/a/b\n0::/" if version == 1 else "0::/a/b")
 
     return write
-
-
-class _Process:
-    """The folder of a process with its file `cgroup`."""
-
-    def __init__(self, folder, groups):
-        self._folder, self._groups = folder, groups
-
-    def __truediv__(self, name):
-        path = self._folder / f"self-{name}"
-        path.write_text(self._groups if name == "cgroup" else "0 0 0")
-        return path
 
 
 @pytest.mark.parametrize(("version", "path"), [(1, ""), (1, "a/b"), (2, "a"), (2, "a/b")])

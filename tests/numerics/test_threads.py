@@ -113,11 +113,6 @@ def test_simultaneous_callers_share_the_helpers(pool):
     np.testing.assert_array_equal(total, CORES)
 
 
-def _in_a_child(connection):
-    connection.send((calls(100, 4, 5), threads._pool.idle._value))
-    connection.close()
-
-
 @needs_fork
 @pytest.mark.parametrize("lock", [blas_lock, global_compiler_lock])
 def test_a_forked_child_gets_the_locks(lock):
@@ -157,7 +152,7 @@ def test_a_forked_child_has_its_own_threads(pool):
     assert taken == CORES - 1
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_in_a_child, args=(sender,))
+    child = context.Process(target=lambda: sender.send((calls(100, 4, 5), threads._pool.idle._value)))
     child.start()
     sender.close()
     try:

@@ -43,19 +43,6 @@ def answer(process, code=0):
     return out.split()
 
 
-def hold(process):
-    """Acquire the lock of the kernels before the program, which waits for a line."""
-    lock = FileLock(process.stdout.readline().strip())
-    lock.acquire()
-    go_on(process)
-    return lock
-
-
-def go_on(process):
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
 def test_kernels_are_compiled_once_and_then_loaded(start):
     children, compiled_here, *rest = answer(start(WHOLE))
     assert int(children) >= 1
@@ -69,9 +56,12 @@ def test_one_of_two_concurrent_processes_compiles(start):
         "warmup.wait(TRACKING)\nwarmup.load()\nwarmup.join()\ntell()\n"
     )
     both = [start(code) for _ in range(2)]
-    lock = hold(both[0])
-    assert both[1].stdout.readline().strip() == lock.lock_file
-    go_on(both[1])
+    (file,) = {process.stdout.readline().strip() for process in both}
+    lock = FileLock(file)
+    lock.acquire()
+    for process in both:  # which wait for a line
+        process.stdin.write("\n")
+        process.stdin.flush()
     assert [process.stdout.readline() for process in both] == ["False\n"] * 2
     lock.release()
     answers = [answer(process) for process in both]

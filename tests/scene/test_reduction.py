@@ -21,23 +21,10 @@ QUICK = {"start_frames": 10, "subset": 500, "scale": 0.5}
 FLOATING = [("f4", 3, 0.5), ("u2", 1, 0.3), ("f8", 3, 0.3), ("f2", 1, 0.3)]
 
 
-def nearest(mask, shape):
-    rows, columns = (((2 * np.arange(n) + 1) * m) // (2 * n) for n, m in zip(shape, mask.shape, strict=True))
-    return mask[np.ix_(rows, columns)]
-
-
 def engine(reduction, image):
     """Return a reduced image in the type of the pixels, (h, w, c)."""
     frames = reduction.frames
     return frames.to_pixels(image, np.empty(frames.cube, np.float32)).copy()
-
-
-def enlarged(scale, frame, background, mask):
-    """Return the full-size mask of reduced versions of frame and background, and of a reduced mask."""
-    reduction = Reduction(FrameFormat.of(frame), scale)
-    small = engine(reduction, reduction.reduce(frame))
-    picture = engine(reduction, reduction.reduce(background))
-    return reduction.enlarge(mask, plain(frame), small, picture, np.full(frame.shape[:2], 99, np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -118,13 +105,6 @@ def test_outline_pixels_are_objects_if_covered_by_them(covered, kept):
     np.testing.assert_array_equal(out != 0, x[..., 0] > (0 if kept else 254))
 
 
-def near_an_edge(truth, reach):
-    """Return which pixels have both labels within `reach`."""
-    padded = np.pad(truth, reach, mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (2 * reach + 1,) * 2)
-    return windows.min(axis=(2, 3)) < windows.max(axis=(2, 3))
-
-
 @pytest.mark.parametrize(("scale", "textured", "channels"), [(0.25, True, 1), (0.3, True, 3), (0.5, False, 3)])
 def test_slanted_edge_becomes_sharp(scale, textured, channels):
     h, w = 60, 80
@@ -138,10 +118,13 @@ def test_slanted_edge_becomes_sharp(scale, textured, channels):
     reduction = Reduction(FrameFormat.of(to_bytes[0]), scale)
     mask = np.where(Reduction(FrameFormat.of(truth), scale).reduce(truth) > 127, 255, 0).astype(np.uint8)
     assert mask.shape == reduction.frames.shape[:2]
-    got, coarse = enlarged(scale, *to_bytes, mask), nearest(mask, (h, w))
-    wrong, wrong_before = got != truth, coarse != truth
-    assert wrong.sum() < 0.2 * wrong_before.sum()
-    assert not wrong[~near_an_edge(truth, round(1.5 / scale))].any()
+    small, picture = (engine(reduction, reduction.reduce(image)) for image in to_bytes)
+    wrong = reduction.enlarge(mask, plain(to_bytes[0]), small, picture, np.full((h, w), 99, np.uint8)) != truth
+    nearest = (((2 * np.arange(n) + 1) * m) // (2 * n) for n, m in zip((h, w), mask.shape, strict=True))
+    assert wrong.sum() < 0.2 * (mask[np.ix_(*nearest)] != truth).sum()
+    reach = round(1.5 / scale)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(truth, reach, mode="edge"), (2 * reach + 1,) * 2)
+    assert not wrong[around.min(axis=(2, 3)) == around.max(axis=(2, 3))].any()  # away from the edge
 
 
 @pytest.mark.parametrize(("shape", "scale"), [((20, 30), 0.5), ((19, 31), 0.3), ((40, 40), 0.05)])

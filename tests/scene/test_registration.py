@@ -49,12 +49,6 @@ def planted(h, w, c, seed, dtype="uint8"):
     return ((255 * image).astype(np.uint8), 1 / 255) if dtype == "uint8" else (image.astype(dtype), 1.0)
 
 
-def places_of(state, h, w):
-    """Indices of the pixels of the points."""
-    x, y = state["points"][:2]
-    return np.rint((y + (h - 1) / 2) * w + x + (w - 1) / 2).astype(int)
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(8, 30), w=st.integers(8, 30), c=st.integers(1, 3), seed=st.integers(0, 99))
 def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(dtype, h, w, c, seed):
@@ -62,7 +56,8 @@ def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(d
     points = _Scale((h, w, c))
     points.take(image, scale)
     state, side = points.state(), 4
-    places = places_of(state, h, w)
+    x, y = state["points"][:2]
+    places = np.rint((y + (h - 1) / 2) * w + x + (w - 1) / 2).astype(int)
     slopes = reference.sobel(scale * image)
     inner = np.zeros((h, w))
     inner[1:-1, 1:-1] = (slopes[0] ** 2 + slopes[1] ** 2)[1:-1, 1:-1]
@@ -112,20 +107,14 @@ def test_a_wall_that_is_lit_from_the_other_side_is_no_movement(h):
     assert registration.estimate(noisy(slope[:, ::-1], seed=2)) is None
 
 
-def equations(rng, n, c, zooms, h=20, w=26):
-    """Points from the centre of a picture and what the reference would be there."""
+@given(c=st.sampled_from([1, 3]), rests=st.booleans(), zooms=st.booleans(), seed=st.integers(0, 99))
+def test_steps_equal_gauss_newton(c, rests, zooms, seed):
+    rng, h, w = np.random.default_rng(seed), 20, 26
+    n, image = int(rng.integers(9, 31)), TEXTURES[c].seen(h, w)
     y, x = rng.integers([1, 1], [h - 1, w - 1], (n, 2)).T
     points = np.stack([x - (w - 1) / 2, y - (h - 1) / 2]).astype(F)
     rows = np.stack([*rng.normal(0, 0.1, (3, n)), -rng.random(n), -np.ones(n), rng.normal(0, 0.1, n)]).astype(F)
     rows = rows[: 5 + zooms]
-    return TEXTURES[c].seen(h, w), points, rows
-
-
-@given(c=st.sampled_from([1, 3]), rests=st.booleans(), zooms=st.booleans(), seed=st.integers(0, 99))
-def test_steps_equal_gauss_newton(c, rests, zooms, seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(9, 31))
-    image, points, rows = equations(rng, n, c, zooms)
     work = np.empty(n, F), np.empty((2, n), F), np.empty((6, 6)), np.empty(6)
     if rests:
         image, expected = (255 * image).astype(np.uint8), np.array([0, 0, 0, 1.1, -0.05, 0])

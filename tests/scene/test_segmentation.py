@@ -266,18 +266,14 @@ def naive(residual, sigma, threshold, factor, side):
     return np.array([[padded[i : i + side, j : j + side].mean() for j in range(w)] for i in range(h)])
 
 
-def vote_on(residual, sigma, side=5, threshold=0.08, factor=2.5):
-    return ForegroundProbability(residual, sigma, np.float32(threshold), np.float32(factor), side)
-
-
 @settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 3, 5, 7]), st.integers(0, 2**31))
 def test_map_equals_its_twin(height, width, side, seed):
     rng = np.random.default_rng(seed)
     residual, sigma = (rng.exponential(0.1, (2, height, width))).astype(np.float32)
-    np.testing.assert_allclose(
-        vote_on(residual, sigma, side)(), naive(residual, sigma, np.float32(0.08), 2.5, side), atol=1e-6
-    )
+    limits = np.float32(0.08), np.float32(2.5), side
+    vote = ForegroundProbability(residual, sigma, *limits)
+    np.testing.assert_allclose(vote(), naive(residual, sigma, *limits), atol=1e-6)
 
 
 @settings(max_examples=40)

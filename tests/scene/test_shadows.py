@@ -58,12 +58,6 @@ def seen(x, l, is_seen, slack):
     return (np.any if slack > 0 else np.all)(known, axis=0)
 
 
-def deep_objects(x, l, weights, slack):
-    """Where a factor below 0.35 speaks against shadow; fewer with a positive `slack`, more with a negative one."""
-    against = [weights[steps_of(x, l, d)] < 0 for d in (-abs(slack), abs(slack))]
-    return (x.sum(axis=2) < (0.35 - slack) * l.sum(axis=2)) & (np.all if slack > 0 else np.any)(against, axis=0)
-
-
 def is_inner(mask):
     """Which pixels have eight neighbours, all of them foreground."""
     inner = np.zeros(mask.shape, bool)
@@ -141,8 +135,10 @@ def test_classify_equals_its_twin(channels, h, w, seed):
         near, all_of_them = (darkened(*wide, mask, *limits, error, *weak, slack) for error in (colour, far))
         return near | (all_of_them & seen(*wide, is_seen, slack))
 
-    def is_dark(slack):
-        return may_be_dark(slack) & ~deep_objects(*wide, weights, slack)
+    def is_dark(slack):  # unless a factor below 0.35 speaks against it
+        against = [weights[steps_of(*wide, d)] < 0 for d in (-abs(slack), abs(slack))]
+        deep = wide[0].sum(axis=2) < (0.35 - slack) * wide[1].sum(axis=2)
+        return may_be_dark(slack) & ~(deep & (np.all if slack > 0 else np.any)(against, axis=0))
 
     assert_between(dark, is_dark)
     assert_weights(weight, *wide, mask, dark, sigma > 0.02, texture, coloured, weights)

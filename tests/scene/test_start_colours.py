@@ -65,10 +65,6 @@ def test_count_colours_equals_its_twin(channels, stretch, seed):
         np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)
 
 
-def colours_of(channels=3):
-    return StartColours(FrameFormat((H, W, channels)[: 2 + (channels > 1)], "uint8", 255.0), 1)
-
-
 def scene(seed=0):
     return np.random.default_rng(seed).integers(40, 200, (H, W, 3)).astype(float)
 
@@ -88,7 +84,8 @@ def feed(colours, frames, sigma=None):
 def test_background_visible_a_third_of_the_time_is_found():
     rng, empty = np.random.default_rng(1), scene()
     frames = [noisy(empty if i % 9 < 3 else rng.uniform(0, 60, empty.shape), rng) for i in range(45)]
-    assert np.mean(np.abs(feed(colours_of(), frames) - empty)) < 3
+    colours = StartColours(FrameFormat((H, W, 3), "uint8", 255.0), 1)
+    assert np.mean(np.abs(feed(colours, frames) - empty)) < 3
     assert np.mean(np.abs(np.median(frames, axis=0).reshape(H, W, 3) - empty)) > 20
 
 

@@ -32,13 +32,6 @@ def mask(observed, m, rng):
     return a, np.empty(0, F) if observed == 1 else a.astype(F)
 
 
-def rows_of(m, k, rng):
-    """Orthonormal U and a velocity V that is not quite tangent, both (m, k), and a moment C."""
-    U = np.linalg.qr(rng.standard_normal((m, k)))[0]
-    A = rng.standard_normal((k, k))
-    return U, 0.1 * rng.standard_normal((m, k)) / np.sqrt(m), A @ A.T + 0.1 * np.eye(k)
-
-
 def vector(U, rng, outliers=0.1, noise=0.02):
     """A vector of the subspace with noise and outliers, all in float32."""
     m, k = U.shape
@@ -53,8 +46,9 @@ def vector(U, rng, outliers=0.1, noise=0.02):
 @sizes
 def test_a_step_matches_its_twin(kind, m, k, w, seed):
     rng = np.random.default_rng(seed)
-    U, V, C = rows_of(m, k, rng)
-    P, V, C = reference.predict(U, V, 0.5, C)
+    U, A = np.linalg.qr(rng.standard_normal((m, k)))[0], rng.standard_normal((k, k))
+    V = 0.1 * rng.standard_normal((m, k)) / np.sqrt(m)  # not quite tangent
+    P, V, C = reference.predict(U, V, 0.5, A @ A.T + 0.1 * np.eye(k))
     y, e, cost, share, keep, gain = rng.standard_normal(k), rng.standard_normal(m), 3.0, 0.8, 0.99, 0.01
     inside, outside = P @ (P.T @ e), e - P @ (P.T @ e)
     outside *= np.linalg.norm(y) / np.linalg.norm(outside)
