@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 import pytest
 from readme import README, ROOT, block
+from video_fakes import write_images
 
 from bgsub import __version__
 from bgsub._opencv import installing
@@ -25,13 +26,7 @@ FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
 QUICK = {"NUMBA_DISABLE_JIT": "1"}  # for tiny frames, compiling takes longer than running
-
-
-def write_tiny_frames(folder: Path) -> None:
-    """Write twelve frames of 20x16 with increasing brightness."""
-    folder.mkdir(parents=True)
-    for index in range(12):
-        cv2.imwrite(str(folder / f"in{index:06d}.png"), np.full((16, 20, 3), 100 + index, np.uint8))
+TINY = np.stack([np.full((16, 20, 3), 100 + index, np.uint8) for index in range(12)])
 
 
 def fresh_environment(folder: Path) -> Path:
@@ -129,7 +124,8 @@ def test_installed_package_runs(wheel, tmp_path):
     environment = fresh_environment(tmp_path / "environment")
     pip = [environment / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]
     succeeds(*pip, wheel, cwd=environment)
-    write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
+    (tmp_path / "datasets" / "sample").mkdir(parents=True)
+    write_images(tmp_path / "datasets" / "sample" / "input", TINY)
     program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
     answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK)
     place = next(environment.parent.glob("lib/*/site-packages/bgsub/__init__.py"))
@@ -211,7 +207,7 @@ def test_error_line_without_libgl(tmp_path):
     library = tmp_path / "libraries" / "libGL.so.1"
     library.parent.mkdir()
     library.touch()
-    write_tiny_frames(tmp_path / "frames")
+    write_images(tmp_path / "frames", TINY)
     programs = fresh_environment(tmp_path / "environment with a space")
     (shared,) = programs.parent.glob("lib/*/site-packages/shared.pth")
     shared.write_text(f"{ROOT}\n{shared.read_text(encoding='utf-8')}", encoding="utf-8")

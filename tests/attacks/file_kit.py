@@ -14,6 +14,8 @@ from pathlib import Path
 import av
 import numpy as np
 from av_files import write_av
+from checkpoint_kit import raise_at
+from cli_inputs import write_sequence
 from scipy.io import savemat
 from video_fakes import write_images
 
@@ -302,18 +304,6 @@ def _written(path, content):
     return path
 
 
-def _sequence(folder):
-    """Write an image sequence with ground truth."""
-    for name in ("input", "groundtruth"):
-        (folder / name).mkdir(parents=True)
-    for index, frame in enumerate(frames()[:3], 1):
-        cv2.imwrite(str(folder / "input" / f"in{index:06}.jpg"), frame)
-        cv2.imwrite(str(folder / "groundtruth" / f"gt{index:06}.png"), np.full((64, 96), 255 * (index % 2), np.uint8))
-    _written(folder / "temporalROI.txt", "1 3\n")
-    cv2.imwrite(str(folder / "ROI.bmp"), np.full((64, 96), 255, np.uint8))
-    return folder
-
-
 def readable_files(folder):
     """Write a file of every kind; return by name its path and the command line that reads it."""
     images, image = str(write_images(folder / "images", frames()[:3])), frames()[0]
@@ -330,8 +320,10 @@ def readable_files(folder):
     mask, settings = folder / "a.png", folder / "a.toml"
     known["mask"] = mask, [*run, images, "--roi", str(mask)]
     known["settings"] = _written(settings, CONFIG), ["--config", str(settings), *run, images]
-    sequence = _sequence(folder / "sequence")
-    for name in ("groundtruth/gt000002.png", "input/in000002.jpg", "temporalROI.txt", "ROI.bmp"):
+    sequence = folder / "sequence"
+    write_sequence(sequence, frames()[:3], "1 3\n")
+    cv2.imwrite(str(sequence / "ROI.bmp"), np.full((64, 96), 255, np.uint8))
+    for name in ("groundtruth/gt000002.png", "input/in000002.png", "temporalROI.txt", "ROI.bmp"):
         known[name] = sequence / name, ["evaluate", str(sequence)]
     matrix = np.random.default_rng(0).standard_normal((20, 30))
     np.save(folder / "a.npy", matrix)
@@ -351,13 +343,8 @@ def _job(folder):
 def interrupt_job(folder):
     """Start and interrupt a job; return its output folder."""
     write_images(folder / "frames", frames())
-
-    def after(frame, _separation):
-        if frame.index == 50:
-            raise InterruptedError
-
     with contextlib.suppress(InterruptedError):
-        run_job(_job(folder), watch=lambda _source: contextlib.nullcontext(after))
+        raise_at(_job(folder), 51, InterruptedError)
     return folder / "out"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene
+from event_scenes import STORED
 from live_fakes import beside, repeating
 from receiver import receiving
 from scoring import scored
@@ -132,11 +133,8 @@ def test_names_stay_arguments_of_hooks(place, film, capsys, tries):
     yield lines, all(line[:2] == "20" for line in lines) and "exit code 3: bgsub" in "".join(lines)
 
 
-LINE = {
-    **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "began": ""},
-    **{"regions": ["door"], "frame_size": [64, 48], "picture": "objects/000001.jpg", "frames": 2, "track_step": 1},
-    "track": {"frame": [1, 2], "box": [[0, 0, 5, 5], [1, 0, 5, 5]], "area": [25, 25], "time": [0.0, 1.0]},
-}
+LINE = {**STORED, "began": "", "regions": ["door"], "picture": "objects/000001.jpg", "frames": 2}
+LINE["track"] = {**STORED["track"], "area": [25, 25]}
 CLIPS = "file,start,end,peak_share,began,source,thumbnail\na.mp4,0,1,0.1,2026-01-02T03:04:05,x.mp4,a.jpg\n"
 VALUES = [None, True, -1, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), "", "1", [], [[]], {}, "\ud800"]
 VALUES += [[1, 2], [64], [0, -5], ["a"] * 200_000, "x" * 200_000, [[0] * 4] * 3, [[1e30] * 4] * 2, "\0", "../" * 9]

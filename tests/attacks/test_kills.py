@@ -15,6 +15,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from checkpoint_kit import raise_at
 from scoring import scored
 from video_fakes import content, write_images, write_video
 
@@ -60,22 +61,17 @@ def whole(source, tmp_path_factory):
     return content(output, NOT_OUTPUTS)
 
 
-def watching(act):
-    """Return a watcher that calls `act` with the number of frames after each of them."""
-    return lambda _source: nullcontext(lambda frame, _separation: act(frame.index + 1))
-
-
 def run_until_killed(source, output, frames=0, seconds=0.0, resume=True):
     """Run a job, and kill this process after a number of frames, or some seconds after the first frame."""
     video._SEGMENT = SEGMENT
 
-    def act(number):
-        if number == 1 and seconds:
+    def act(frame, _separation):
+        if frame.index == 0 and seconds:
             signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
-        if number == frames:
+        if frame.index + 1 == frames:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run_job(make_job(source, output, resume=resume, checkpoint_seconds=0.0), watch=watching(act))
+    run_job(make_job(source, output, resume=resume, checkpoint_seconds=0.0), watch=lambda _source: nullcontext(act))
 
 
 def is_killed(target, *arguments):
@@ -176,18 +172,11 @@ def test_a_killed_batch_command_is_repeated_until_it_succeeds(tmp_path, tries):
 def test_an_error_of_the_caller_is_raised_as_it_is_by_a_resumed_run(source, tmp_path, kind):
     job = make_job(source, tmp_path, save=("mask.npz",), resume=True, checkpoint_seconds=0.0)
 
-    def fail_at(number, error):
-        def act(now):
-            if now == number:
-                raise error
-
+    for number, error in ((20, RuntimeError("stop")), (40, kind("of the caller"))):
         with pytest.raises(type(error)) as caught:
-            run_job(job, watch=watching(act))
+            raise_at(job, number, error)
         assert caught.value is error
-
-    fail_at(20, RuntimeError("stop"))
-    assert saved_frames(tmp_path) > 0
-    fail_at(40, kind("of the caller"))
+        assert saved_frames(tmp_path) > 0
     assert run_job(job).summary.resumed > 20
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
+from event_scenes import STORED
 from file_kit import npy_of, write_members
 from live_fakes import beside
 from scoring import scored
@@ -73,10 +74,7 @@ def inputs(tmp_path_factory):
     write_images(folder / "frames", frames)
     write_sequence(folder / "sequence", make_scene(30, empty=12), "11 30")
     (folder / "results").mkdir()
-    crossing = {"frame": [0, 9], "time": [0, 1], "box": [[9, 9, 9, 9]] * 2}
-    event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
-    line = json.dumps({**event, "frame_size": [96, 64], "track": crossing}) + "\n"
-    (folder / "results/events.jsonl").write_text(200 * line)
+    (folder / "results/events.jsonl").write_text(200 * (json.dumps(STORED) + "\n"))
     np.save(folder / "m.npy", np.random.default_rng(0).random((30, 2000)))
     return folder
 

@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from cli_inputs import make_scene
+from event_scenes import STORED
 from live_fakes import wait_until
 from scoring import scored
 from video_fakes import write_video
@@ -49,8 +50,7 @@ def videos(tmp_path_factory):
     for number in range(2):
         write_video(folder / f"v{number}.avi", np.tile(make_scene(250), (2, 1, 1, 1)))
     crossing = {"frame": [*range(50)], "box": [[9, 9, 9, 9]] * 50, "time": [0.02 * number for number in range(50)]}
-    event = {"type": "object", "id": 1, "start_frame": 0, "end_frame": 9, "start_time": 0, "end_time": 1, "regions": []}
-    event |= {"track": crossing, "frame_size": [96, 64]}
+    event = {**STORED, "track": crossing, "frame_size": [96, 64]}
     (folder / "results").mkdir()
     (folder / "results/events.jsonl").write_text((json.dumps(event) + "\n") * 20_000)
     return folder

@@ -9,6 +9,14 @@ SHAPE = (48, 96)
 RATE = 25.0
 
 
+# A line of events.jsonl.
+STORED = {
+    **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "regions": []},
+    **{"frame_size": [64, 48], "track_step": 1},
+    "track": {"frame": [1, 2], "time": [0.0, 1.0], "box": [[0, 0, 5, 5], [1, 0, 5, 5]]},
+}
+
+
 def mask_of(boxes, shape=SHAPE) -> np.ndarray:
     mask = np.zeros(shape, np.uint8)
     for x, y, w, h in boxes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from event_scenes import RATE, SHAPE, close, pairs, together, walk, write
+from event_scenes import RATE, SHAPE, STORED, close, pairs, together, walk, write
 from video_fakes import write_images
 
 from bgsub._opencv import cv2
@@ -136,18 +136,11 @@ def test_only_the_newest_events_are_shown(tmp_path, monkeypatch):
     assert "5 events; the oldest 2 are not shown" in page
 
 
-GOOD = {
-    **{"type": "object", "id": 1, "start_frame": 1, "end_frame": 2, "start_time": 0.0, "end_time": 1.0, "regions": []},
-    **{"frame_size": [64, 48], "track_step": 1},
-    "track": {"frame": [1, 2], "time": [0.0, 1.0], "box": [[0, 0, 5, 5], [1, 0, 5, 5]]},
-}
-
-
 BOXES = [[0, 0, 5, 5], [1, 0, 5, 5]], [[-5, 0, 5, 5]], [[0, 0, 10**12, 5]], [[0, 0, 10**30, 5]], [["a", 0, 1, 5]]
 
 
 def damaged(**values):
-    return json.dumps({**GOOD, **values})
+    return json.dumps({**STORED, **values})
 
 
 @pytest.mark.parametrize(
@@ -161,12 +154,12 @@ def damaged(**values):
         *(damaged(regions=wrong) for wrong in (None, [3])),
         *(damaged(track={"frame": [1], "time": [0.0], "box": boxes}) for boxes in BOXES),
         *(damaged(frame_size=size) for size in (None, [64], [0, 48], [64, -1])),
-        *(damaged(track={**GOOD["track"], "time": times}) for times in (None, [0.0], [0.0, None], [0.0, "x"])),
+        *(damaged(track={**STORED["track"], "time": times}) for times in (None, [0.0], [0.0, None], [0.0, "x"])),
     ],
 )
 def test_a_damaged_list_is_named(tmp_path, line):
     track(tmp_path, CROSSING)
-    assert StoredEvent.of(GOOD).frames.tolist() == [1, 2]
+    assert StoredEvent.of(STORED).frames.tolist() == [1, 2]
     with (tmp_path / "events.jsonl").open("a") as file:
         file.write(line + "\n")
     with pytest.raises(SourceError, match=r"events\.jsonl', line 3: not a valid event"):
@@ -194,7 +187,7 @@ def test_search_in_objects(tmp_path, text):
 
 def test_search_gives_the_date_of_what_a_camera_saw(tmp_path):
     late = {"track": {"frame": [1, 60], "time": [0.5, 61.5], "box": [[0, 0, 5, 5], [30, 0, 5, 5]]}}
-    lines = [{**GOOD, **late, "start_time": 0.5, "began": date} for date in ("2026-01-02T23:59:30.000+01:00", "x")]
+    lines = [{**STORED, **late, "start_time": 0.5, "began": date} for date in ("2026-01-02T23:59:30.000+01:00", "x")]
     (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, lines)))
     rows = search_results(tmp_path, Regions(["30,0,5,5"]))
     assert [row["began"] for row in rows] == ["2026-01-03T00:00:31.000+01:00", None]
