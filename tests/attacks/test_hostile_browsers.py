@@ -1,7 +1,6 @@
 """Clients of the page that try to block its owner, to slow it down, or to read and control it without permission."""
 
 import http.client
-import json
 import socket
 import threading
 import time
@@ -11,9 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from live_fakes import Saved, beside, request, wait_until
+from live_fakes import Saved, beside, wait_until
 from scoring import scored
 from test_hostile_results import NAMES, region_of
+from test_server import Client
 from video_fakes import make_frames, separate
 
 from bgsub.jobs.controls import Controls
@@ -26,13 +26,13 @@ OWNER = {"Authorization": f"Bearer {TOKEN}"}
 CROWD = 96  # connections, three times the limit for strangers
 
 
-class Page:
+class Page(Client):
     """A page with one picture, and a client of it."""
 
     def __init__(self, token: str | None = TOKEN) -> None:
         self.controls = Controls()
         self.server = LiveServer(self.controls, port=0, token=token)
-        self.port = int(self.server.address.split(":")[2].split("/")[0])
+        super().__init__(self.server)
         self.show(make_frames(1)[0], 0)
 
     def show(self, image, index):
@@ -56,12 +56,9 @@ class Page:
                 answer += data
         return answer
 
-    def ask(self, path="/statistics", fields=OWNER, method="GET", body=None):
-        return request(self.port, path, method, body, fields)
-
     def serves_its_owner(self) -> bool:
         try:
-            return self.ask()[0] == 200
+            return self.status("/statistics", **OWNER) == 200
         except (OSError, http.client.HTTPException):
             return False
 
@@ -174,11 +171,11 @@ def test_other_sites_are_refused(token, score):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     with page(token) as target:
         asked = product(("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics"), OTHER_SITES)
-        outcomes = [((path, more), target.ask(path, {**OWNER, **more})[0] == 403) for path, more in asked]
+        outcomes = [((path, more), target.status(path, **OWNER, **more) == 403) for path, more in asked]
         for path in ("/", "/picture.jpg"):
-            assert target.ask(path, {**OWNER, **link})[0] == 200
+            assert target.status(path, **OWNER, **link) == 200
         for path in ("/", "/picture.jpg", "/snapshot.png", "/statistics", "/nothing"):
-            headers = target.ask(path)[1]  # for browsers without Sec-Fetch fields
+            headers = target.ask(path, **OWNER)[1]  # for browsers without Sec-Fetch fields
             assert {name: headers[name] for name in HEADERS} == HEADERS
             assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
             assert not [name for name in headers if name.startswith("Access-Control")]
@@ -245,8 +242,7 @@ def test_a_pipelined_request_is_ignored(score):
         for fields in (b"", b"Connection: keep-alive\r\n", b"Content-Length: 0\r\n"):
             answer = target.send(b"GET /statistics HTTP/1.1\r\n" + KEY + fields + b"\r\n" + COMMAND + PAUSE_BODY)
             outcomes.append((fields, answer.count(b"HTTP/1.") <= 1 and not target.controls.paused))
-        fields = {**OWNER, "Content-Type": "application/json"}
-        assert target.ask("/control", fields, "POST", json.dumps({"paused": True}))[0] == 200
+        assert target.command({"paused": True}, **OWNER)[0] == 200
         assert target.controls.paused
     score("page: a request behind another", outcomes)
 

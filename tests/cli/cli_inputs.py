@@ -13,19 +13,15 @@ PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handle
 PROGRAM += "if __name__ == '__main__': main()\n"
 
 
-def make_scene(count, height=HEIGHT, width=WIDTH, channels=3, empty=0) -> np.ndarray:
-    """A still, slightly noisy picture; after `empty` frames a bright square crosses it.
-
-    Returns (count, height, width, channels), or (count, height, width) for one channel.
-    """
+def make_scene(count, height=HEIGHT, width=WIDTH, empty=0) -> np.ndarray:
+    """A still, slightly noisy picture; after `empty` frames a bright square crosses it: (count, height, width, 3)."""
     rng = np.random.default_rng(3)
-    picture = rng.uniform(0.1, 0.4, (height, width, channels))
-    frames = picture + rng.normal(0, 0.005, (count, height, width, channels))
+    picture = rng.uniform(0.1, 0.4, (height, width, 3))
+    frames = picture + rng.normal(0, 0.005, (count, height, width, 3))
     for index in range(empty, count):
         left = 2 * (index - empty) % max(width - SQUARE, 1)
         frames[index, height // 4 : height // 4 + SQUARE, left : left + SQUARE] = 0.9
-    frames = (255 * frames.clip(0, 1)).astype(np.uint8)
-    return frames[..., 0] if channels == 1 else frames
+    return (255 * frames.clip(0, 1)).astype(np.uint8)
 
 
 def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:

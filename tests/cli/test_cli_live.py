@@ -1,7 +1,6 @@
 """``bgsub live``: a camera on the loopback, a fake camera, and a fake screen."""
 
 import itertools
-import json
 import re
 import signal
 import subprocess
@@ -9,13 +8,13 @@ import sys
 import threading
 import time
 import tomllib
-import urllib.request
 
 import numpy as np
 import pytest
 import serve_camera
 from cli_inputs import QUICK, make_scene, names, read_masks
 from live_fakes import FakeDisplay
+from test_server import Client
 from video_fakes import FakeCapture, read_video
 
 from bgsub.events.annotation import COLOURS
@@ -143,14 +142,14 @@ def page(monkeypatch):
         class Server(session.LiveServer):
             def __init__(self, *arguments, **options):
                 super().__init__(*arguments, **options)
-                threads.append(threading.Thread(target=run, args=(self.address, self.broadcasts[0].controls)))
+                threads.append(threading.Thread(target=run, args=(Client(self), self.broadcasts[0].controls)))
                 threads[0].start()
 
-        def run(address, controls):
+        def run(client, controls):
             try:
                 while not controls.statistics.as_dict()["frames"]:
                     controls.wait(0.01)
-                visit(address)
+                visit(client)
             finally:
                 controls.quit()
 
@@ -161,19 +160,14 @@ def page(monkeypatch):
         thread.join()
 
 
-def ask(address, path, body=None):
-    base, _, token = address.partition("?token=")
-    body = None if body is None else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    request = urllib.request.Request(base + path, body, headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)["cameras"][0]
+def save(client, regions):
+    return client.command({"regions": regions}, Authorization="Bearer correct-horse")[1]["cameras"][0]
 
 
 def test_regions_from_the_page_do_not_override_a_variable(cli, endless_stream, page, settings, monkeypatch):
     monkeypatch.setenv("BGSUB_PRIVACY", "0,0,5,5")
     regions, notices = {"roi": ["0%,0%;50%,0%;50%,100%"], "ignore": [], "privacy": []}, []
-    page(lambda address: notices.append(ask(address, "control", {"regions": regions})["notice"]))
+    page(lambda client: notices.append(save(client, regions)["notice"]))
     words = ("--no-window", "--serve", "0", "--token", "correct-horse", *QUICK)
     first, second = cli("live", endless_stream.address, *words).ok().out.splitlines()
     assert re.fullmatch(r"watch at http://127\.0\.0\.1:\d+/\?token=correct-horse", first)
@@ -186,7 +180,7 @@ def test_regions_from_the_page_apply_from_the_next_start(cli, endless_stream, vi
     file.write_text("# mine\n[live]\nstart-frames = 10\n")
     regions = {"roi": ["left=0%,0%;50%,0%;50%,100%;0%,100%"], "ignore": [], "privacy": ["top=0%,0%;100%,0%;100%,20%"]}
     notices = []
-    page(lambda address: notices.append(ask(address, "control", {"regions": regions})["notice"]))
+    page(lambda client: notices.append(save(client, regions)["notice"]))
     message = "bgsub: settings from bgsub.toml in this folder: "
     assert cli("live", endless_stream.address, "--no-window", "--serve", "0").ok().err == f"{message}start-frames\n"
     assert notices == ["regions saved in bgsub-regions.toml; used from now on"]
@@ -241,10 +235,10 @@ def test_a_file_without_a_picture_is_refused_before_the_address_is_shown(cli, vi
 def test_regions_are_drawn_on_a_picture_of_a_file(cli, video, page, settings):
     texts, seen = {"roi": ["left=0%,0%;50%,0%;50%,100%"], "ignore": [], "privacy": []}, []
 
-    def visit(address):
-        seen.append(ask(address, "control", {"regions": texts}))
+    def visit(client):
+        seen.append(save(client, texts))
         time.sleep(0.3)
-        seen.append(ask(address, "statistics"))
+        seen.extend(client.cameras())
 
     page(visit)
     answer = cli("regions", video, "--start", 3).clean()

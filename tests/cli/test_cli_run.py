@@ -48,17 +48,6 @@ def test_every_view(cli, tmp_path, size):
     assert images["panel"][0].shape[:2] == (2 * size[0], 2 * size[1])
 
 
-def test_grey_images(cli, tmp_path):
-    frames = make_scene(30, channels=1, empty=12)
-    write_images(tmp_path / "in", frames)
-    cli("run", tmp_path / "in", "-o", tmp_path / "out", "--save", "mask,background", *QUICK).clean()
-    masks = read_masks(tmp_path / "out" / "mask")
-    np.testing.assert_array_equal(masks, expected_masks(frames, start_frames=10))
-    assert np.count_nonzero(masks[-1]) == pytest.approx(100, abs=20)
-    background = read_masks(tmp_path / "out" / "background")[-1]
-    assert (background.shape, background.dtype) == (frames.shape[1:], np.uint8)
-
-
 @pytest.mark.parametrize(("count", "noun"), [(1, "1 frame"), (50, "50 frames"), (51, "51 frames")])
 def test_video_shorter_than_the_start_phase(cli, tmp_path, count, noun):
     write_images(tmp_path / "in", make_scene(count, empty=60))

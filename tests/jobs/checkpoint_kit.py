@@ -1,11 +1,7 @@
-"""Checkpoints after frames that a test chooses, and jobs that fail or are interrupted at such a frame."""
+"""Checkpoints after frames that a test chooses, and jobs that fail at such a frame."""
 
 import contextlib
-import signal
-import threading
-import time
 
-from bgsub import BackgroundSubtractor
 from bgsub.jobs.checkpoints import Checkpoints
 from bgsub.jobs.run import run_job
 
@@ -18,20 +14,6 @@ def due_every(monkeypatch, number):
         return self.tracked % number == 0
 
     monkeypatch.setattr(Checkpoints, "_is_due", is_due)
-
-
-def interrupt_looking_ahead(monkeypatch):
-    """Send Ctrl-C to the main thread with frame 20 that is learned in advance, and give it time to answer."""
-    plain, seen = BackgroundSubtractor.apply, []
-
-    def apply(self, frame):
-        seen.append(frame)
-        if len(seen) == 20:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        time.sleep(0.2 * (len(seen) >= 20))
-        return plain(self, frame)
-
-    monkeypatch.setattr(BackgroundSubtractor, "apply", apply)
 
 
 def raise_at(job, number, error):

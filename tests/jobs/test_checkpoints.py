@@ -94,36 +94,31 @@ def run(path, source, fail_at=None, start=None, subtractor=None):
     return Pipeline(source, subtractor or Counting(), [sink], checkpoints=made).run(), sink
 
 
-def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, monkeypatch):
-    now = [0.0]
+@pytest.mark.parametrize(
+    ("cost", "settles", "expected"),
+    [
+        (1.0, 0, [16.0, 36.0, 56.0, 76.0, 96.0]),  # after 15 s, then never more than 1 s of 20
+        (0.0, 10, [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]),  # small ones after half of the interval
+    ],
+)
+def test_checkpoints_wait_for_the_interval_and_slow_ones_come_less_often(path, monkeypatch, cost, settles, expected):
+    now, times = [0.0], []
     monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class Slow(Counting):
         def snapshot(self):
-            now[0] += 1.0
+            now[0] += cost
             return super().snapshot()
 
-    made = Checkpoints(path, Checkpoint({}), seconds=15.0)
+    made, subtractor = Checkpoints(path, Checkpoint({}), seconds=15.0), Slow()
     made.begin()
-    times = []
-    for _ in range(100):
+    while now[0] < expected[-1]:
         now[0] += 1.0
-        if made.snapshot(Slow()) is not None:
-            times.append(now[0])
-    assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
-    assert saved_frames(path.parent.parent) == 0
-
-
-def test_small_snapshot_is_taken_after_half_of_the_interval(path, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
-    made, subtractor, times = Checkpoints(path, Checkpoint({}), seconds=15.0), Counting(), []
-    for _ in range(60):
-        now[0] += 1.0
-        subtractor.tracker = SimpleNamespace(is_settled=now[0] % 10 == 0)
+        subtractor.tracker = SimpleNamespace(is_settled=now[0] % settles == 0) if settles else None
         if made.snapshot(subtractor) is not None:
             times.append(now[0])
-    assert times == [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+    assert times == expected
+    assert saved_frames(path.parent.parent) == 0
 
 
 def test_snapshots_overwrite_stored_ones_only(path, frames):

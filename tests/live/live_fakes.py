@@ -1,7 +1,6 @@
-"""Waiting for conditions, ports, threads, servers, a page, a moving square, a display."""
+"""Waiting for conditions, threads, servers, a page, a moving square, a display."""
 
 import http.client
-import socket
 import socketserver
 import threading
 import time
@@ -36,12 +35,6 @@ def request(port: int, path: str, method: str = "GET", body: object = None, fiel
         return answer.status, answer.headers, answer.read()
     finally:
         connection.close()
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import pytest
 from camera_servers import BASIC, HttpCamera, RtspCamera
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live_fakes import beside, free_port, serving, wait_until
+from live_fakes import beside, serving, wait_until
+from receiver import unused_address
 from serve_camera import LoopbackCamera, age, milliseconds, read_stamp, stamp
 from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, read_video, wait_first, write_video
 
@@ -307,8 +308,7 @@ def test_lost_camera_ends_the_iteration_and_messages_hide_the_password(camera, c
 
 
 def test_wait_for_a_missing_camera(caplog, quick):
-    port = free_port()
-    late = []
+    port, late = int(unused_address().rpartition(":")[2]), []
 
     def come():
         wait_until(lambda: "trying again in 0.1 s" in caplog.text)
