@@ -2,20 +2,7 @@
 
 import numpy as np
 
-from bgsub import BackgroundSubtractor
-
 _SIDE, _FRAMES = 64, 52
-
-
-def rehearse(channels, dtype="uint8"):
-    """Process the scene with rank 2 and one thread."""
-    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
-    for i, frame in enumerate(scene(channels)):
-        if i == 22:  # before the shadow, as if many had been seen: nothing is lit on its right
-            subtractor._scenes.model.segmenter.outline[0] = 0, 9
-        subtractor.process(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
-        if subtractor.tracker is not None:
-            subtractor.tracker.subspace_._orthonormalise()
 
 
 def scene(channels: int) -> list[np.ndarray]:

@@ -51,13 +51,6 @@ def distances(pixels, picture, look):
     return np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
 
 
-def settle(V, e, G, block, newest):
-    """Carry out the pending steps of all blocks but those of number `newest`; returns V (m, k) and e (m,)."""
-    number = numbers(len(V), block, len(G))
-    due = number != newest
-    return V + (due * e)[:, np.newaxis] * G[number], np.where(due, 0.0, e)
-
-
 def deferred_basis(V, e, G, N, block):
     """Return ``(V + D(e) G) N`` as a full matrix, (m, k); D(e) has the entries of e in the columns of their blocks."""
     D = np.zeros((len(V), len(G)))
@@ -155,22 +148,6 @@ def small_blocks(monkeypatch, period, size=4000):
     monkeypatch.setattr("bgsub.scene.background.PERIOD", period)
     monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", size)
     monkeypatch.setattr("bgsub.scene.engine._WORTH_A_THREAD", 60)
-
-
-def drift(monkeypatch, rank, period, n, rate=None):
-    """Return a tracker after n frames, and the largest deviation of its basis from an orthonormal one."""
-    small_blocks(monkeypatch, period)
-    frames = planted((24, 31, 3), F, 60, 1)
-    background, engine = tracked(frames, rank, sigma=0)
-    worst = 0.0
-    for i in range(n):
-        engine.begin(frames[i % 60])
-        compared = background.separate(engine, None, None)
-        background.learn(compared.update, rate)
-        if i % 9 == 0 or i == n - 1:
-            U = basis_of(background.tracker)
-            worst = max(worst, np.abs(U.T @ U - np.eye(rank)).max())
-    return background.tracker, worst
 
 
 def basis_of(tracker):

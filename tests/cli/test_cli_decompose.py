@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_inputs import names
-from planted_parts import make_matrix, make_pictures, relative_error
+from planted_parts import LOW_RANK, X, make_pictures, relative_error
 from scipy.io import loadmat, savemat
 from video_fakes import content, read_video, write_images, write_video
 
@@ -21,7 +21,6 @@ from bgsub.cli import reporting
 from bgsub.video import open_source
 
 command = sys.modules["bgsub.cli.decompose"]  # the package exports the command itself under this name
-X, LOW_RANK = make_matrix()
 SHORT = ("--iterations", 15)
 
 

@@ -82,13 +82,6 @@ def run_line(line):
     return done.stdout
 
 
-def run_python(code, names):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "page", "exec"), names)
-    return printed.getvalue()
-
-
 def check_settings(code):
     tomllib.loads(code)
     Path("page.toml").write_text(code, encoding="utf-8")
@@ -105,7 +98,9 @@ def test_code_blocks_run_and_print_the_shown_output(page, desk):
         if block.language == "sh":
             printed = run_shell(shorter(block.code))
         elif block.language == "python":
-            printed = run_python(block.code, names)
+            with contextlib.redirect_stdout(io.StringIO()) as file:
+                exec(compile(block.code, "page", "exec"), names)
+            printed = file.getvalue()
         else:
             assert block.language in {"toml", "text"}, f"unknown block language {block.language} on {page}"
             if block.language == "toml":

@@ -294,9 +294,9 @@ def test_an_object_that_takes_the_place_of_another_is_a_new_one(size, seconds, c
 RED, BLUE, GREEN = (40, 40, 160), (160, 40, 40), (40, 160, 40)
 
 
-def link_painted(frames, grey=False):
+def link_painted(frames, grey=False, linker=None):
     """Return the objects of frames of boxes with colours; later boxes lie in front."""
-    linker, objects = ObjectLinker(RATE), []
+    linker, objects = linker or ObjectLinker(RATE), []
     for index, painted in enumerate(frames):
         image = np.full((*SHAPE, 3), 90, np.uint8)
         for (x, y, w, h), colour in painted:
@@ -352,14 +352,11 @@ def test_the_look_is_independent_of_brightness_size_and_depth():
     np.testing.assert_array_equal(look(np.dstack([image, image[..., 0]]), one), usual)  # BGRA
 
 
-def followed(seconds, velocity=(10.0, -5.0), colour=RED):
-    """Return the track of an object at (20, 10) that is seen 25 times a second for some seconds."""
+def followed(seconds, colour=RED):
+    """Return the track of an object at (20, 30) that is seen 25 times a second for some seconds."""
     linker = ObjectLinker(RATE)
-    for index in range(round(seconds * RATE)):
-        x, y = (round(start + speed * index / RATE) for start, speed in zip((20, 30), velocity, strict=True))
-        image = np.full((*SHAPE, 3), 90, np.uint8)
-        image[y : y + 12, x : x + 8] = colour
-        linker.update(Frame(index, "a", index / RATE, image), separated(mask_of([(x, y, 8, 12)]), y=(0.0,)))
+    way = walk((20, 30), (10 / RATE, -5 / RATE), round(seconds * RATE))
+    link_painted([[(box, colour)] for box in way], linker=linker)
     (track,) = linker.state.tracks
     return track
 

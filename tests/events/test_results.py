@@ -25,23 +25,17 @@ from bgsub.video.timecode import Selection
 CROSSING = [[]] * 5 + together(walk((0, 10), (2, 0), 40)) + [[]] * 30 + together(walk((84, 10), (-2, 0), 40))
 
 
-def picture_of(boxes, grey=30):
-    """A frame with bright, textured boxes."""
-    image = np.full((*SHAPE, 3), grey, np.uint8)
-    for number, (x, y, w, h) in enumerate(boxes):
-        part = image[y : y + h, x : x + w]
-        part[:] = 120
-        part[::2, ::2] = 250 - 40 * number
-    return image
-
-
 def track(folder: Path, frames, regions=None, start=0.0):
     """Write the events of boxes into a folder as ``bgsub track`` does."""
     feed = EventFeed(ObjectLinker(RATE, regions=regions))
     sinks = [ObjectPictureSink(folder / "objects", feed), EventSink(folder, ["jsonl"], feed=feed)]
     for boxes, (frame, separation) in zip(frames, pairs(frames), strict=True):
-        later = replace(frame, time=frame.time + start)
-        write([(later, replace(separation, frame=picture_of(boxes), phase="tracking"))], *sinks)
+        image, later = np.full((*SHAPE, 3), 30, np.uint8), replace(frame, time=frame.time + start)
+        for number, (x, y, w, h) in enumerate(boxes):  # bright and textured
+            part = image[y : y + h, x : x + w]
+            part[:] = 120
+            part[::2, ::2] = 250 - 40 * number
+        write([(later, replace(separation, frame=image, phase="tracking"))], *sinks)
     close(sinks)
     return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
 

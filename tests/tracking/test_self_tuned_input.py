@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from numba import config
+from test_snapshot import leaves
 
 from bgsub import ParameterError, SubspaceTracker
 from bgsub.tracking.self_tuned import SelfTunedSubspace
@@ -153,11 +154,6 @@ def test_a_restored_state_continues_bit_for_bit_and_is_a_copy(parameters):
     np.testing.assert_equal(state, before)
 
 
-def names_of(state, above=()):
-    for name, value in state.items():
-        yield from names_of(value, (*above, name)) if isinstance(value, dict) else [(*above, name)]
-
-
 DAMAGES = {
     "missing": lambda value: None,
     "another type": lambda value: value.astype(np.int32),
@@ -170,7 +166,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_state_is_refused(rank, damage):
     state = fed(SubspaceTracker(rank), vectors()).state()
-    for *above, name in list(names_of(state)):
+    for *above, name in list(leaves(state)):
         broken = copy.deepcopy(state)
         part = broken
         for other in above:

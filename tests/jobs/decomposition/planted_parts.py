@@ -2,12 +2,9 @@
 
 import numpy as np
 
+from bgsub.synthetic import low_rank_plus_sparse
 
-def make_matrix(n: int = 40, m: int = 60, rank: int = 2, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix of n samples in rows, and its low-rank part; a share of its entries is off by up to 5."""
-    rng = np.random.default_rng(5)
-    low_rank = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, m))
-    return low_rank + (rng.random((n, m)) < share) * rng.uniform(-5, 5, (n, m)), low_rank
+X, LOW_RANK, *_ = low_rank_plus_sparse(40, 60, 2, 0.1, seed=0)
 
 
 def make_pictures(n=24, height=27, width=35, channels=3, dtype=np.uint8) -> tuple[np.ndarray, np.ndarray]:

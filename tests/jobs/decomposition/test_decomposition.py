@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planted_parts import make_matrix, make_pictures, relative_error
+from planted_parts import LOW_RANK, X, make_pictures, relative_error
 from video_fakes import FakeSource
 
 from bgsub import RobustPCA
@@ -12,31 +12,18 @@ from bgsub.jobs.decomposition.samples import Samples, read_frames, read_matrix
 from bgsub.jobs.decomposition.writing import Target, output_folder
 from bgsub.video import ArraySource
 
-X, LOW_RANK = make_matrix()
 
-
-def samples_of(array):
-    return Samples("matrix", np.array(array), shape=array.shape)
-
-
-@pytest.mark.parametrize("factor", [1e-6, 255.0])
-def test_recovers_a_matrix_of_any_unit(factor):
-    parts = RobustPCA(2).fit(X * factor)
-    assert relative_error(parts.low_rank_, LOW_RANK * factor) < 1e-5
-    threshold, share = outliers(samples_of(X * factor), parts)
-    wrong = np.abs(X - LOW_RANK) * factor > threshold
-    assert share == pytest.approx(wrong.mean(), abs=0.01)
-    assert 0.05 < share < 0.15
-
-
-def test_fills_missing_entries():
-    gaps = np.random.default_rng(1).random(X.shape) < 0.2
-    samples = samples_of(np.where(gaps, np.nan, X))
+@pytest.mark.parametrize(("factor", "missing"), [(1e-6, 0), (255.0, 0), (1.0, 0.2)])
+def test_recovers_a_matrix_of_any_unit_and_fills_missing_entries(factor, missing):
+    gaps = np.random.default_rng(1).random(X.shape) < missing
+    samples = Samples("matrix", np.where(gaps, np.nan, X * factor), shape=X.shape)
     parts = RobustPCA(2).fit(samples.X)
-    assert relative_error(parts.low_rank_, LOW_RANK) < 1e-5
+    assert relative_error(parts.low_rank_, LOW_RANK * factor) < 1e-5
     assert not parts.sparse_[gaps].any()
     threshold, share = outliers(samples, parts)
-    assert share == pytest.approx((np.abs(X - LOW_RANK) > threshold)[~gaps].mean(), abs=0.01)
+    wrong = np.abs(X - LOW_RANK)[~gaps] * factor > threshold
+    assert share == pytest.approx(wrong.mean(), abs=0.01)
+    assert 0.05 < share < 0.15
 
 
 def test_refuses_input_larger_than_the_memory(tmp_path, monkeypatch):
