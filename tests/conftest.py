@@ -45,7 +45,6 @@ for warmup in kinds:
 
 @pytest.fixture(autouse=True)
 def no_settings_and_screen(monkeypatch):
-    """Hide the user's settings and screen."""
     for variable in [name for name in os.environ if name.startswith(("BGSUB_", "DISPLAY", "WAYLAND_DISPLAY"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
@@ -73,7 +72,6 @@ def no_thread_left(request):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The working folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

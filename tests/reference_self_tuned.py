@@ -87,7 +87,6 @@ class SelfTuned:
         self.size, self.seen = 0.0, 0.0
 
     def fit(self, U, x, a):
-        """Fit the coefficients on the subset."""
         i = self.index
         return own_scale_coefficients(U[i], x[i], a[i], self.s[i], self.surrogate, self_tuned._FIT)
 

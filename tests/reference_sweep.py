@@ -86,7 +86,6 @@ class Case:
         self.look = CompareParams(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
     def expected(self):
-        """Return the result of the dense twin."""
         m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
         hidden = np.zeros(self.sigma.size) if self.hidden is None else self.hidden.ravel()
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn

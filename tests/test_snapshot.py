@@ -128,7 +128,6 @@ def test_results_are_independent_of_idle_threads():
 
 
 def bytes_of(state):
-    """Return a state as comparable values."""
     if isinstance(state, np.ndarray):
         return state.dtype.str, state.shape, state.tobytes()
     return {name: bytes_of(value) for name, value in state.items()}
@@ -156,7 +155,6 @@ def test_snapshot_is_a_copy():
 
 
 def leaves(state, path=()):
-    """Yield the paths of all arrays."""
     for name, value in state.items():
         yield from leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
 
@@ -208,6 +206,9 @@ DAMAGE = {
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
     "samples of more frames than there are": ("segmenter/sample_memory/frame", lambda frame: frame + 1e300),
     "more lit outline than outline": ("segmenter/shadows/outline", lambda outline: outline[:, ::-1] + [1, 0]),
+    "an outline of no pixels": ("segmenter/shadows/outline", np.zeros_like),
+    "negative votes for tints": ("segmenter/shadows/votes", lambda votes: votes - 1e6),
+    "negative weights of factors": ("segmenter/shadows/factors", lambda factors: factors - 1e6),
     "a negative backoff": ("light_trigger", np.negative),
 }
 
@@ -232,7 +233,7 @@ def test_impossible_values_are_refused(name, learned):
     for part in path:
         inner = inner[part]
     inner[last] = damage(inner[last])
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match=f"{last}|saved basis"):
         BackgroundSubtractor.from_snapshot(header, state)
 
 

@@ -124,8 +124,6 @@ def test_interface_equals_opencv():
     assert set(np.unique(given)) <= {0, 255}
     filled = np.empty((24, 32, 3), np.uint8)
     assert ours.getBackgroundImage(filled) is filled
-    with pytest.raises(ParameterError, match=r"fgmask must be uint8 of shape \(24, 32\), got uint8 of shape \(2, 2\)"):
-        ours.apply(next(frames), np.empty((2, 2), np.uint8))
 
 
 @pytest.mark.large
@@ -236,8 +234,8 @@ def test_invalid_parameters_and_model_files(tmp_path):
 def test_refused_arguments_change_nothing():
     subtractor = BackgroundSubtractor()
     frame = np.zeros((4, 5), np.uint8)
-    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape"):
-        subtractor.apply(frame, [[0]])
+    with pytest.raises(ParameterError, match=r"fgmask must be uint8 of shape \(4, 5\), got uint8 of shape \(2, 2\)"):
+        subtractor.apply(frame, np.empty((2, 2), np.uint8))
     with pytest.raises(ParameterError, match="fgmask must be an array that can be written to"):
         subtractor.apply(frame, np.broadcast_to(np.uint8(0), (4, 5)))
     for known in (np.zeros(3), [[0], [0, 1]]):

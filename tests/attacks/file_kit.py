@@ -67,7 +67,6 @@ def continue_model(path, first):
 
 
 def members_of(path):
-    """Return the members of an archive by name."""
     with zipfile.ZipFile(path) as archive:
         return {member.filename: archive.read(member) for member in archive.infolist()}
 
@@ -341,7 +340,6 @@ def _job(folder):
 
 
 def interrupt_job(folder):
-    """Start and interrupt a job; return its output folder."""
     write_images(folder / "frames", frames())
     with contextlib.suppress(InterruptedError):
         raise_at(_job(folder), 51, InterruptedError)

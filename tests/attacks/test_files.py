@@ -75,7 +75,6 @@ def _peak():
 
 
 def _measured(function, *arguments):
-    """Call a function, and return its outcome."""
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, code, failure, messages = _peak(), None, "", io.StringIO()
     with contextlib.redirect_stderr(messages), contextlib.redirect_stdout(io.StringIO()):

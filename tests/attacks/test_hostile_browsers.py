@@ -27,8 +27,6 @@ CROWD = 96  # connections, three times the limit for strangers
 
 
 class Page(Client):
-    """A page with one picture, and a client of it."""
-
     def __init__(self, token: str | None = TOKEN) -> None:
         self.controls = Controls()
         self.server = LiveServer(self.controls, port=0, token=token)

@@ -72,7 +72,6 @@ class HostileCamera(QuietServer, socketserver.ThreadingTCPServer):
 
 @contextmanager
 def hostile_camera(attack: Callable[[Line], object], attacks: float = 1) -> Iterator[HostileCamera]:
-    """Serve during the block."""
     with serving(camera := HostileCamera(attack, attacks)):
         try:
             yield camera

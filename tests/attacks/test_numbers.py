@@ -60,7 +60,6 @@ def judge(tries, score):
 
 
 def over(name, function, values):
-    """Return the cases of a function for each of the values."""
     return [(name, function, value) for value in values]
 
 

@@ -155,7 +155,6 @@ def remains(moment: Moment, kind: str, seed: int = 0) -> dict[str, bytes | None]
 
 
 def write(tree: dict[str, bytes | None], root: Path) -> Path:
-    """Write what `remains` returned."""
     root.mkdir()
     for name, data in tree.items():
         if data is None:

@@ -33,7 +33,6 @@ def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:
 
 
 def names(folder: str | Path) -> list[str]:
-    """The sorted names in a folder."""
     return sorted(path.name for path in Path(folder).iterdir())
 
 

@@ -33,6 +33,5 @@ class Block:
 
 
 def blocks(page: str) -> list[Block]:
-    """Return the blocks of a page of `DOCS`, in order."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return [Block(*found.group("language", "code", "reason", "printed")) for found in _BLOCK.finditer(text)]

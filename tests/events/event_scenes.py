@@ -55,7 +55,6 @@ def close(sinks):
 
 
 def linked(linker, frames, fps: float | None = RATE, events=None):
-    """Return all events and objects of a linker."""
     done, objects = [], []
     for frame, separation in pairs(frames, fps, events):
         objects += linker.update(frame, separation)

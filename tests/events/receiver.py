@@ -54,7 +54,6 @@ class Receiver(QuietServer, ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def notification(self) -> dict[str, Any]:
-        """Return the JSON of the next request."""
         return json.loads(self.requests.get(timeout=60)[2])
 
     def notifications(self) -> list[dict[str, Any]]:
@@ -91,7 +90,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def receiving(answers: list[int | str | bytes] | None = None, always: int | str = 200) -> Iterator[Receiver]:
-    """Serve during the block."""
     server = Receiver(answers or [], always)
     with serving(server):
         try:
@@ -101,6 +99,5 @@ def receiving(answers: list[int | str | bytes] | None = None, always: int | str 
 
 
 def unused_address() -> str:
-    """Return an address without a server."""
     with Receiver([]) as server:
         return server.address

@@ -14,7 +14,6 @@ GREY = 100
 
 
 def steps(frames, shape, events=None, fps=25.0):
-    """Yield the steps of a feed for lists of boxes."""
     feed = EventFeed(ObjectLinker(fps))
     for index, boxes in enumerate(frames):
         separation = separated(mask_of(boxes, shape), (events or {}).get(index), (0.0,))

@@ -81,7 +81,6 @@ def test_motion_does_not_depend_on_tracking():
 
 
 def in_regions(rules, boxes, texts=("gate=0,0,10,10", "street=0,20,100%,10")):
-    """Return the motion of 10 frames with boxes."""
     feed = EventFeed(ObjectLinker(RATE, regions=Regions(texts)), MotionRules(min_duration=0.1, **rules), follow=False)
     return [feed.step(frame_of(index, RATE), separation_of(boxes)).motion for index in range(10)]
 

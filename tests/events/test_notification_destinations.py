@@ -32,7 +32,6 @@ NOTIFICATION = Notification(
 
 
 def python(code):
-    """A command that runs a program in Python."""
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 

@@ -42,7 +42,6 @@ class Client:
         return status, json.loads(answer)
 
     def refusal(self, path, **headers):
-        """Return status and error message."""
         status, _, body = self.ask(path, **headers)
         content = json.loads(body)
         assert list(content) == ["error"]

@@ -42,7 +42,6 @@ def call(script, folder, *arguments, code=0):
 
 
 def rows_of(path):
-    """Return the rows of a table without its settings."""
     return list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))
 
 

@@ -26,7 +26,6 @@ def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3, is_c
 
 
 def clear(memory_, over, x, background, memory):
-    """Clear the candidates that match."""
     samples = Samples(memory_.samples, memory_.share, 1, F(0.05), F(0.5))
     work = np.empty(CHUNK, np.uint64), np.empty(CHUNK * 3, np.uint8)
     _match_kernels.find_matching(0, H * W, x, background, memory, samples, over, reference.filled(over), *work)

@@ -28,8 +28,6 @@ def picture(seed=0, channels=3):
 
 
 class Camera:
-    """Noisy frames of a picture."""
-
     def __init__(self, background, seed=1):
         self.background, self.rng = background, np.random.default_rng(seed)
 

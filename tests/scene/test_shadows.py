@@ -6,7 +6,6 @@ import reference_scene as reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bgsub.errors import ParameterError
 from bgsub.numerics.jit import constant
 from bgsub.scene import _shadow_kernels as kernels
 from bgsub.scene._match_kernels import MatchLimits
@@ -185,9 +184,8 @@ def test_see_factor_equals_its_twin(seed):
         assert k == steps_of(x, l)
     variance, together = l.var() * scale**2, np.mean((x - x.mean()) * (l - l.mean())) * scale**2
     less = min(1, 0.001 / variance)
-    np.testing.assert_allclose(
-        new[:, k], [less * together, less * variance * x.sum() / l.sum(), 1], rtol=0.02, atol=2e-6
-    )
+    expected = [less * together, less * variance * x.sum() / l.sum(), 1]
+    np.testing.assert_allclose(new[:, k], expected, rtol=0.02, atol=2e-6)
     assert np.delete(new, k, axis=1).sum() == 0
 
 
@@ -241,9 +239,6 @@ def test_tint_of_shadows_is_learned_in_a_few_frames(tint):
     again = Segmenter((60, 80))
     again.set_state(segmenter.state())
     assert shares_of_shadow(again, tinted_shadow, 20, tint, learns=False)[0] > 0.95
-    state = segmenter.state()
-    with pytest.raises(ParameterError, match="votes"):
-        again.set_state({**state, "shadows": {**state["shadows"], "votes": np.full((2, 17, 17), -1.0)}})
 
 
 def test_shadows_without_the_tint_are_shadows_too():
@@ -292,9 +287,6 @@ def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, f
     assert share_of_even_shadow(again, factor, channels, learns=False)[0] == 1
     assert max(share_of_even_shadow(new(), factor, channels, is_shadow=False)) == 0
     assert max(share_of_even_shadow(new(), factor, channels, learns=False)) == 0
-    state = segmenter.state()
-    with pytest.raises(ParameterError, match="factors"):
-        again.set_state({**state, "shadows": {**state["shadows"], "factors": np.full((2, 10), -1.0)}})
     segmenter.set_scene(SceneLook(1.0, channels != 3))  # what was seen in colour says nothing in grey
     segmenter.set_scene(SceneLook(1.0, channels == 3))
     assert share_of_even_shadow(segmenter, factor, channels, learns=False)[0] == 0
@@ -512,6 +504,3 @@ def test_very_dark_shadows_are_found_by_side(channels):
     assert kernels.never_lit(again.outline) == 2
     watch(1, frames=600)  # without sun
     assert kernels.never_lit(outline) == -1
-    state = segmenter.state()
-    with pytest.raises(ParameterError, match="lit"):
-        segmenter.set_state({**state, "shadows": {**state["shadows"], "outline": np.zeros((8, 2))}})

@@ -65,7 +65,6 @@ def standing(channels=1, absorb_after=math.inf, ghosts=False, size=(H, W)):
 
 
 def with_object(box, level=0.9):
-    """Return a frame with an object, and the background."""
     background, frame = scene(), scene()
     frame[box] = level
     return frame, background

@@ -128,7 +128,6 @@ def test_coefficients_match_their_twin(surrogate, observed, n, k, seed):
 
 
 def twins(surrogate, rng, m, k, subset=4000, **parameters):
-    """A tracker and its dense twin from the same subspace."""
     U = np.linalg.qr(rng.standard_normal((m, k)))[0].astype(F)
     tracker = SubspaceTracker(k, surrogate, subset=subset, **parameters).initialise(U.T, np.zeros((0, k)))
     forgetting, own = parameters.get("forgetting"), "mu" not in parameters

@@ -100,8 +100,6 @@ def test_names_of_regions():
 
 
 class Inverting:
-    """A subtractor that records its input and inverts it."""
-
     def __init__(self):
         self.calls = []
         self.flavour = "inverting"

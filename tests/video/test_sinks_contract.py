@@ -33,7 +33,6 @@ def resumed(kind, folder, state):
 
 
 def count(folder, kind, partial=False):
-    """Return the number of frames of an output."""
     path = folder / kind.split()[0]
     if not path.suffix:
         return len(read_images(path))

@@ -26,7 +26,6 @@ def kind(request):
 
 @pytest.fixture
 def network_camera(frames):
-    """A camera that sends the frames once."""
     body = b"".join(encode_part(cv2.imencode(".jpg", frame)[1].tobytes()) for frame in frames)
     with serving(server := HttpCamera(answer=lambda _: (200, {"Content-Type": MULTIPART_TYPE, "body": body}))):
         yield server

@@ -68,7 +68,6 @@ def read_video(path: Path) -> list[np.ndarray]:
 
 
 def read_frames(source: object, **options: object) -> list[Frame]:
-    """Open a source, read all its frames and close it."""
     with open_source(source, **options) as opened:
         return list(opened)
 
@@ -199,7 +198,6 @@ def quit_after(controls: Controls, count: int):
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file."""
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
 
 

@@ -67,7 +67,6 @@ class FakeWorkers:
 
 
 def run(patterns, output, workers=None, **options):
-    """Run a batch with fake workers."""
     with mock.patch("bgsub.jobs.batch.run.make_workers", return_value=workers or FakeWorkers()):
         return run_batch(patterns, output, **options)
 

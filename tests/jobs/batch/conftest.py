@@ -16,7 +16,6 @@ def jobs(monkeypatch):
 
 @pytest.fixture
 def files(tmp_path):
-    """Four files that are called videos."""
     folder = tmp_path / "in"
     folder.mkdir()
     for name in "abcd":
