@@ -16,7 +16,7 @@ VALUES = itertools.product(("scaled", "canonical"), ("objective", "sample"), ("m
 VARIANTS = [dict(zip(NAMES, values, strict=True)) for values in VALUES]
 FIXED = {"mu": 0.06, "forgetting": 0.05}
 VARIANTS[VARIANTS.index(dict(zip(VARIANTS[0], USUAL, strict=True)))] |= FIXED  # without them it tunes itself
-UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (1500, 40)
+STEPS = 8 if config.DISABLE_JIT else 40
 
 
 def fixed_with(**parameters):
@@ -60,17 +60,6 @@ def test_every_step_keeps_the_laws(number, surrogate):
         assert orthonormality(tracker) < 1e-4
         assert not variant or tracker.subspace_._R.shape[0] <= 3
     assert tracker.n_samples_seen_ == STEPS
-
-
-@pytest.mark.slow
-def test_orthonormal_after_thousands_of_float32_updates():
-    for parameters in ({}, FIXED, {"metric": "canonical"}):
-        tracker = SubspaceTracker(4, **parameters)
-        worst = 0.0
-        for x, _ in stream(300, 4, UPDATES, seed=2, turn=1e-3):
-            tracker.partial_fit(x)
-            worst = max(worst, orthonormality(tracker))
-        assert worst < 1e-4
 
 
 @pytest.mark.large
