@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from batch_fakes import FakeWorkers
 from hypothesis import settings
 from numba import config
 from video_fakes import ThresholdSubtractor, make_frames
 
+from bgsub.jobs.controls import Controls
 from bgsub.numerics.threads import cores
 
 settings.register_profile("tests", max_examples=15, deadline=None)
@@ -84,6 +86,18 @@ def frames():
 @pytest.fixture
 def subtractor():
     return ThresholdSubtractor()
+
+
+@pytest.fixture
+def controls():
+    return Controls()
+
+
+@pytest.fixture
+def serial(monkeypatch):
+    """Batch tasks run one after another in this process."""
+    monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
+    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from zipfile import ZIP_DEFLATED
 
 import numpy as np
 import pytest
-from batch_fakes import FakeWorkers
 from cli_inputs import PROGRAM, make_scene, write_sequence
 from event_scenes import STORED
 from file_kit import npy_of, write_members
@@ -89,9 +88,7 @@ def place(inputs, here):
 
 @pytest.mark.parametrize("kind", COMMANDS)
 @scored("full disk: {kind}")
-def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, monkeypatch, tries):
-    monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
+def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, serial, tries):
     words = COMMANDS[kind]
     assert invoke(words) == 0, capsys.readouterr().err
     whole = content(place / "out")

@@ -8,7 +8,6 @@ import threading
 from dataclasses import dataclass
 
 import pytest
-from batch_fakes import FakeWorkers
 from cli_inputs import make_scene
 from serve_camera import LoopbackCamera
 from video_fakes import write_images, write_video
@@ -118,10 +117,3 @@ def endless_stream(frames):
     """A network camera that repeats the thirty frames."""
     with LoopbackCamera(list(frames), 200) as camera:
         yield camera
-
-
-@pytest.fixture
-def serial(monkeypatch):
-    """Batch tasks run one after another in this process."""
-    monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)

@@ -75,11 +75,6 @@ class Client:
 
 
 @pytest.fixture
-def controls():
-    return Controls()
-
-
-@pytest.fixture
 def server(controls):
     with LiveServer(controls, port=0) as server:
         yield server
