@@ -33,12 +33,6 @@ def called():
     return found
 
 
-def in_table(frames):
-    """Return the rows of the table by name and types."""
-    rows = [row for stage in kernel_table.stages(frames) for row in stage]
-    return {(row.split(": ")[0], kernel_table._typed(row.split(": ")[1], frames)): row for row in rows}
-
-
 def play(dtype, channels):
     """Process streams with all features."""
     subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
@@ -48,7 +42,9 @@ def play(dtype, channels):
         subtractor.process(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
         if subtractor.tracker is not None:
             subtractor.tracker.subspace_._orthonormalise()
-    frames = [_frame(path, dtype, channels) for path in sorted(SAMPLE.glob("*.jpg"))]
+    colour = cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE
+    frames = [cv2.imread(str(path), colour) for path in sorted(SAMPLE.glob("*.jpg"))]
+    frames = [frame if dtype == "uint8" else frame.astype(np.float32) / 255 for frame in frames]
     known = np.zeros(frames[0].shape[:2], bool)
     known[20:40, 20:40] = True
     whole, reduced = BackgroundSubtractor(), BackgroundSubtractor(scale=0.5, start_frames=10)
@@ -80,17 +76,13 @@ def frozen(frame):
     return frame
 
 
-def _frame(path, dtype, channels):
-    frame = cv2.imread(str(path), cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE)
-    return frame if dtype == "uint8" else frame.astype(np.float32) / 255
-
-
 def main(dtype, channels):
     """Print missing rows, unused rows, and kernels compiled for other memory layouts."""
     bgsub.subtractor.subtractor.prepare = lambda frames: None
     frames = Frames(dtype, channels, CODES["atan"], is_reduced=True)
     play(dtype, channels)
-    table, first = in_table(frames), called()
+    rows, first = [row for stage in kernel_table.stages(frames) for row in stage], called()
+    table = {(row.split(": ")[0], kernel_table._typed(row.split(": ")[1], frames)): row for row in rows}
     play_what_lies_otherwise(dtype, channels)
     report = {
         "missing": sorted(map(str, first - table.keys())),

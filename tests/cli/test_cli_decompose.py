@@ -157,27 +157,6 @@ def test_phases_and_the_estimated_number_of_steps_of_frames_are_shown(cli, place
         assert done <= length <= 2 * last
 
 
-WRONG = [
-    ("missing.npy", (), "no such file: 'missing.npy'"),
-    ("0", (), "must be a file or images, got the camera '0'"),
-    ("two.npz", (), "'two.npz' holds the arrays data, other: choose one with --key"),
-    ("two.npz", ("--key", "dat"), "got 'dat'; did you mean 'data'?"),
-    ("two.npz", ("--key", "other", "--rank", 9), "matrix 'other' of 'two.npz': rank must be in 1..3 "),
-    ("line.npy", (), "got an array of shape (9,)"),
-    ("words.npy", (), "'words.npy' must hold real numbers, got type <U1"),
-    ("objects.npy", (), "'objects.npy' is not a .npy file of numbers, or it is damaged"),
-    ("cube.npy", ("--samples", "columns"), "only a matrix has columns as samples"),
-    ("new.mat", (), "MATLAB file of version 7.3 (HDF5)"),
-    ("x.npy", ("--rank", 41), "rank must be in 1..40 for n_samples=40 and n_features=60, got 41"),
-    ("x.npy", ("--key", "a"), "--key is for .npz and .mat, 'x.npy' holds one array"),
-    ("empty.npz", (), "'empty.npz' holds no matrix"),
-    ("x.npy", ("--every", 2), "--every is for frames, got 'x.npy'"),
-    ("frames", ("--samples", "rows"), "--samples is for matrices, got 'frames'"),
-    ("gap.npy", (), "matrix 'gap.npy': each sample must have an observed entry, got none in sample 1"),
-    ("x.npy", ("--rank", 0), "'--rank': 0 is not in the range x>=1; see bgsub decompose --help"),
-]
-
-
 def test_wrong_inputs(cli, place):
     write_images(place / "frames", make_pictures()[0][:4])
     arrays = {"line": np.ones(9), "words": [["a", "b"]], "objects": [[None, 1]], "cube": np.ones((2, 3, 4))}
@@ -185,7 +164,25 @@ def test_wrong_inputs(cli, place):
         np.save(f"{name}.npy", np.array(array), allow_pickle=True)
     np.savez("empty.npz")
     Path("new.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + struct.pack("<H", 0x0200) + b"IM" + b"x" * 400)
-    for source, words, message in WRONG:
+    for source, words, message in (
+        ("missing.npy", (), "no such file: 'missing.npy'"),
+        ("0", (), "must be a file or images, got the camera '0'"),
+        ("two.npz", (), "'two.npz' holds the arrays data, other: choose one with --key"),
+        ("two.npz", ("--key", "dat"), "got 'dat'; did you mean 'data'?"),
+        ("two.npz", ("--key", "other", "--rank", 9), "matrix 'other' of 'two.npz': rank must be in 1..3 "),
+        ("line.npy", (), "got an array of shape (9,)"),
+        ("words.npy", (), "'words.npy' must hold real numbers, got type <U1"),
+        ("objects.npy", (), "'objects.npy' is not a .npy file of numbers, or it is damaged"),
+        ("cube.npy", ("--samples", "columns"), "only a matrix has columns as samples"),
+        ("new.mat", (), "MATLAB file of version 7.3 (HDF5)"),
+        ("x.npy", ("--rank", 41), "rank must be in 1..40 for n_samples=40 and n_features=60, got 41"),
+        ("x.npy", ("--key", "a"), "--key is for .npz and .mat, 'x.npy' holds one array"),
+        ("empty.npz", (), "'empty.npz' holds no matrix"),
+        ("x.npy", ("--every", 2), "--every is for frames, got 'x.npy'"),
+        ("frames", ("--samples", "rows"), "--samples is for matrices, got 'frames'"),
+        ("gap.npy", (), "matrix 'gap.npy': each sample must have an observed entry, got none in sample 1"),
+        ("x.npy", ("--rank", 0), "'--rank': 0 is not in the range x>=1; see bgsub decompose --help"),
+    ):
         cli("decompose", source, "-o", "out", *words).refused(message)
     cli("decompose", "x.npy").refused("Missing option '-o' / '--output'", "; see bgsub decompose --help")
     assert not Path("out").exists()

@@ -64,17 +64,14 @@ def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_a
     assert seconds - result["seconds"] < 60  # the run waits for both destinations together
 
 
-WRONG = [
-    (("--webhook", "gate"), "--webhook: a webhook is an address http://HOST/... or https://HOST/..., got 'gate'"),
-    (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
-    (("--on-event", "no-such-program"), "--on-event: there is no program 'no-such-program'"),
-    (("--on-event", "echo {snapshot}"), "a command for snapshots needs a folder of them (--snapshots)"),
-]
-
-
 @pytest.mark.parametrize("command", [("run", "-o", "out"), ("live", "--no-window"), ("track", "-o", "out")])
 def test_wrong_destinations(cli, command):
-    for words, message in WRONG:
+    for words, message in (
+        (("--webhook", "gate"), "--webhook: a webhook is an address http://HOST/... or https://HOST/..., got 'gate'"),
+        (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
+        (("--on-event", "no-such-program"), "--on-event: there is no program 'no-such-program'"),
+        (("--on-event", "echo {snapshot}"), "a command for snapshots needs a folder of them (--snapshots)"),
+    ):
         cli(*command, "none.avi", *words).refused(message)
 
 

@@ -66,9 +66,7 @@ def test_processes_that_compile_at_the_same_time_do_not_take_the_same_file(tmp_p
 
 def compiled_functions():
     """All compiled functions of the package."""
-    homes = [
-        import_module(module.name) for module in walk_packages(bgsub.__path__, "bgsub.") if "__" not in module.name
-    ]
+    homes = [import_module(one.name) for one in walk_packages(bgsub.__path__, "bgsub.") if "__" not in one.name]
     return {found for home in homes for found in vars(home).values() if isinstance(found, Dispatcher)}
 
 

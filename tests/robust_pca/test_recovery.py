@@ -66,13 +66,11 @@ def test_recovers_where_the_schedule_of_the_paper_fails(rank, share):
     assert error(RobustPCA(rank, quality="paper", iterations=25).fit(X), L) > 0.1
 
 
-def oracle(X, inliers, A, sweeps=20):
+def oracle(X, inliers, A):
     """Least squares on the inliers alone, from the true factor A, (n, k)."""
-    for _ in range(sweeps):
-        B = np.array(
-            [np.linalg.lstsq(A[known], x[known], rcond=None)[0] for x, known in zip(X.T, inliers.T, strict=True)]
-        )
-        A = np.array([np.linalg.lstsq(B[known], x[known], rcond=None)[0] for x, known in zip(X, inliers, strict=True)])
+    for _ in range(40):  # each factor in turn
+        fitted = [np.linalg.lstsq(A[known], x[known], rcond=None)[0] for x, known in zip(X.T, inliers.T, strict=True)]
+        X, inliers, A, B = X.T, inliers.T, np.array(fitted), A
     return A @ B.T
 
 

@@ -18,6 +18,7 @@ from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 F = np.float32
 H, W = 72, 96
 FAR = [(0.5, -0.3, 0.0), (2.6, 1.7, 0.0), (-5.2, 3.1, 0.0), (0.0, 0.0, 0.012), (3.0, -2.0, -0.02)]
+ZOOMS = [(2.0, -1.5, 0.0, zoom) for zoom in (0.03, -0.05, 0.08)]
 TEXTURES = {1: reference.Texture(1, 1), 3: reference.Texture(3, 3)}
 OBJECTS = {1: reference.Texture(11, 1), 3: reference.Texture(13, 3)}
 
@@ -143,9 +144,6 @@ def test_shift_equals_its_twin(dtype, h, w, c, seed):
 def test_movement_turns_about_the_centre():
     centre = np.array([(W - 1) / 2, (H - 1) / 2, 1.0])
     np.testing.assert_allclose(Movement(2.0, -1.0, 0.3).matrix((H, W, 1)) @ centre, centre[:2] + np.array([2, -1]))
-
-
-ZOOMS = [(2.0, -1.5, 0.0, zoom) for zoom in (0.03, -0.05, 0.08)]
 
 
 @pytest.mark.parametrize(("true", "channels"), [*zip(FAR + ZOOMS, [1, 3, 1, 3, 3, 1, 3, 3], strict=True)])

@@ -70,9 +70,8 @@ def test_find_matching_equals_its_twin(dtype, h, w, c, radius, seed):
 @sizes
 def test_clear_matching_equals_its_twin(h, w, reach, seed):
     rng = np.random.default_rng(seed)
-    over = rng.choice(4, (h, w), p=rng.choice(((0.3, 0.4, 0.3, 0), (0.1, 0.3, 0.3, 0.3), (0.6, 0.1, 0.1, 0.2)))).astype(
-        np.uint8
-    )
+    shares = rng.choice(((0.3, 0.4, 0.3, 0), (0.1, 0.3, 0.3, 0.3), (0.6, 0.1, 0.1, 0.2)))
+    over = rng.choice(4, (h, w), p=shares).astype(np.uint8)
     over[: rng.integers(0, h + 1)] = 0
     over[:, : rng.integers(0, w + 1)] &= 2
     over[:, rng.integers(0, w + 1) :] &= 1

@@ -20,9 +20,10 @@ from bgsub.separation import FOREGROUND
 from bgsub.synthetic import scene
 
 
-def segment(segmenter, over):
+def segment(over, **parameters):
     """Return the mask of candidates, (h, w), in a white frame before a black background."""
     x = np.full((*over.shape, 3), 255, np.uint8)
+    segmenter = Segmenter(over.shape, SegmenterParameters(median=1, **parameters), scale=1 / 255)
     return segmenter.segment(over, reference_scene.filled(over), x, np.zeros_like(x))
 
 
@@ -117,9 +118,7 @@ def test_holes_that_are_small_for_their_region_are_filled(side, is_filled):
     over[10:40, 20:50] = 1
     hole = np.s_[25 - side // 2 : 25 + side // 2, 35 - side // 2 : 35 + side // 2]
     over[hole] = 0
-    found = segment(
-        Segmenter((60, 80), SegmenterParameters(median=1, neighbours=0, shadows="off"), scale=1 / 255), over
-    )
+    found = segment(over, neighbours=0, shadows="off")
     assert (found[25, 35] == 255) == is_filled
     assert not found[:8].any()
 
@@ -130,10 +129,7 @@ def test_minimum_area_is_exact(height, width):
     over[10 : 10 + height, 20 : 20 + width] = 1
     area = height * width
     for least, kept in ((area, area), (area + 1, 0)):
-        mask = segment(
-            Segmenter((40, 50), SegmenterParameters(median=1, min_area=least / 2000), scale=1 / 255), over.copy()
-        )
-        assert np.count_nonzero(mask) == kept
+        assert np.count_nonzero(segment(over.copy(), min_area=least / 2000)) == kept
 
 
 @pytest.mark.parametrize(("fps", "darkest", "is_removed"), [(25, 220, True), (2, 220, False), (25, 0, False)])
@@ -301,9 +297,7 @@ def test_mask_decides_the_side(height, width, seed):
 )
 def test_stream(options, shake):
     subtractor = BackgroundSubtractor(start_frames=15, **options)
-    frames = list(
-        scene("lobby", size=(320, 240), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
-    )
+    frames = [*scene("lobby", size=(320, 240), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)]
     results = [subtractor.process(frame) for frame, _ in frames]  # maps are made after the last frame
     right, wrong = [], []
     for result, (_, truth) in zip(results[20:], frames[20:], strict=True):

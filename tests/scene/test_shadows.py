@@ -156,9 +156,8 @@ def test_decide_equals_its_twin(h, w, middle, seed):
     rng, side = np.random.default_rng(seed), kernels._SIDE
     mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
     dark = ((mask != 0) & (rng.random((h, w)) < 0.55)).astype(np.uint8)
-    weight = np.where(mask != 0, rng.choice(np.array([-4, 0, 3, 12]), (h, w), p=[0.6, 0.1, 0.2, 0.1]), 0).astype(
-        np.int8
-    )
+    some = rng.choice(np.array([-4, 0, 3, 12], np.int8), (h, w), p=[0.6, 0.1, 0.2, 0.1])
+    weight = np.where(mask != 0, some, np.int8(0))
     padded = [np.pad(image, side // 2) for image in (weight.astype(int), mask != 0)]
     expected, sure = np.zeros_like(dark), np.ones((h, w), bool)
     for i, j in np.argwhere(mask):

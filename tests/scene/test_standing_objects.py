@@ -211,10 +211,7 @@ def test_likeness_compares_colours(channels, full):
     dtype, region = np.uint8 if full == 255 else F, np.zeros((H, W), np.uint8)
     region[BOX] = 1
     rows = np.repeat(np.arange(H) % 2, W).reshape(H, W, 1) * np.ones(channels)
-    striped, lit = (
-        (full * (0.2 + 0.6 * rows)).astype(dtype),
-        (full * (0.2 + 0.6 * rows * region[..., None])).astype(dtype),
-    )
+    striped, lit = ((full * (0.2 + 0.6 * part)).astype(dtype) for part in (rows, rows * region[..., None]))
     assert likeness(striped, region, 1 - region, full) == pytest.approx(1.05, abs=1e-4)
     assert likeness(lit, region, 1 - region, full) == pytest.approx(0.05 + np.sqrt(0.5), abs=1e-4)
     alone = (full * np.where(region == 1, 1, 0.2)[..., None] * np.ones(channels)).astype(dtype)
@@ -342,7 +339,6 @@ def test_edges_along_are_the_steps(channels):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_standing_objects_keep_their_age_while_the_light_flickers(dtype):
     full = 255 if dtype == "uint8" else 1
-    objects = {}
     for follows in (True, False):
         objects = StandingObjects(FrameFormat((H, W, 1), dtype, full), SubtractorParameters(fps=FPS, threads=1))
         frame, background = (full * image for image in with_object(BOX, 0.6))

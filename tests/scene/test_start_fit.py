@@ -74,9 +74,8 @@ def test_a_light_change_is_explained_by_the_last_frame_while_most_of_the_backgro
     for i in range(40):
         picture = SCENE.copy()
         picture[where] = hidden[where] if i >= 20 else SCENE[where]  # before that, only the background is shown
-        frame = (picture * (1.0 if i < 26 else 1.3) + np.random.default_rng(i).standard_normal(SCENE.shape)).clip(
-            0, 255
-        )
+        noise = np.random.default_rng(i).standard_normal(SCENE.shape)
+        frame = (picture * (1.0 if i < 26 else 1.3) + noise).clip(0, 255)
         mask = subtractor.apply(frame.astype(np.uint8))
         assert np.mean(mask[:, 3 * W // 4 + 2 :] == FOREGROUND) < 0.05, i
 

@@ -333,10 +333,8 @@ PROGRAMS = Path(__file__).parents[1] / "cuda_programs.py"
 @pytest.mark.slow
 @pytest.mark.parametrize(("program", "last"), [("twin", "same (5, 13) 1 float32 2"), ("stream", "same masks")])
 def test_passes_in_the_simulator_equal_those_of_the_cpu(program, last):
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, PROGRAMS, program], env=environment, check=False, capture_output=True, text=True
-    )
+    command, environment = [sys.executable, PROGRAMS, program], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1:] == [last], done.stderr
 
 

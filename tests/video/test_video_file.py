@@ -160,12 +160,6 @@ def test_empty_packets_repeat_a_frame(tmp_path):
     assert [frame.time for frame in frames] == [n / 25 for n in range(30) if n not in {5, 6, 17}]
 
 
-def test_a_file_without_readable_frames(tmp_path):
-    path = damage(tmp_path, set(range(5)), 5)
-    with pytest.raises(SourceError, match=f"no frame of video '{path}' can be decoded"):
-        read_frames(path, on_error="skip")
-
-
 def test_closed_sources(tmp_path):
     with VideoFileSource(write_av(tmp_path / "clip.mp4", film(40))) as source:
         frames = iter(source)
