@@ -102,14 +102,11 @@ def test_the_rank_is_found(noise, bound):
     assert tracker.rank_ == 2
 
 
-@pytest.mark.parametrize(
-    ("speed", "options", "bound"),  # 2.6e-6 measured
-    [(0.0, {}, 1e-5), (1e-3, {}, 1e-5), (1e-3, FIXED, 1e-4), (1e-3, {"metric": "canonical"}, 1e-4)],
-)
-def test_orthonormal_after_5000_updates(speed, options, bound):
+@pytest.mark.parametrize(("speed", "options"), [(0.0, {}), (1e-3, {}), (1e-3, FIXED), (1e-3, {"metric": "canonical"})])
+def test_orthonormal_after_5000_updates(speed, options):
     U, W = bases(64, 2, 0)
     tracker = SubspaceTracker(K, **options)
     for i in range(100):
         follow(tracker, turning(U, W, speed, 50), i, 0.01)
         gram = tracker.components_.astype(float) @ tracker.components_.T
-        assert np.abs(gram - np.eye(K)).max() < bound
+        assert np.abs(gram - np.eye(K)).max() < 1e-5  # up to 3.1e-6 measured
