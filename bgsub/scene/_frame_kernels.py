@@ -317,21 +317,22 @@ def update_ages(  # type: ignore[no-untyped-def]
 ):
     """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
-    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): the age, 0 off the foreground, grows by `older`, or
-    `late` from `LATE` on; `aged` (chunks,): 0 where a chunk has no age. `returns` (n,) uint8 grows by `_RETURN` when a
-    pixel becomes `strong`, (n,), in the colour of last time, and is odd while it is strong. `states` (CHUNK,) is work.
+    `x` (h, w, c), `anchor` (n, c), which follows slowly, the others (h, w): `age`, 0 off the foreground, grows by
+    `older`, or `late` from `LATE` on; `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in the colour of
+    last time, and is odd while it is strong. `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) is work.
     """
+    flags, colours, kept, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
+    pixels, seen, often = (colours, flags, kept, ages, states), strong.reshape(-1), returns.reshape(-1)
     oldest, steps, limit = 0, (np.int32(older), np.int32(late)), tolerance * tolerance
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
-        count_returns(a, n, len(lanes), limit, x.reshape(-1), anchor.reshape(-1), strong[a:], returns[a:], states)
+        count_returns(a, n, len(lanes), limit, colours, kept, seen[a:], often[a:], states)
         if filled[q] == 0:
             if aged[q] != 0:
-                age[a : a + n] = 0
+                ages[a : a + n] = 0
                 aged[q] = 0
             continue
         aged[q] = 1
-        pixels = x.reshape(-1), mask, anchor.reshape(-1), age, states
         oldest = max(oldest, grow_chunk(a, n, lanes, limit, steps, half, pixels))
     return oldest
 
@@ -379,6 +380,13 @@ def grow_chunk(a, n, lanes, limit, steps, half, pixels):  # type: ignore[no-unty
 
 
 @kernel
+def contrasts(x, picture, index):  # type: ignore[no-untyped-def]
+    """Return the standard deviations of the brightness of `x`, (h w c,), and a picture, (h, w, c), at some pixels."""
+    channels = picture.shape[2]
+    return contrast(x, index, channels), contrast(picture.reshape(-1), index, channels)
+
+
+@part
 def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
     """Return the standard deviation of the mean of the channels at the pixels `index`; `pixels` (h w c,)."""
     total, squares = 0.0, 0.0

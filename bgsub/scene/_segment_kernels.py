@@ -126,13 +126,14 @@ def add_flags(flags, sign, sums):  # type: ignore[no-untyped-def]
 @kernel
 def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyped-def]
     """Set `mask` to 255 at strong residuals of an age of at least `least`; `filled`, of `mask`, is updated."""
-    # `strong`, `mask` (n,) uint8, `age` (n,) uint16; `aged` (chunks,) uint8: 0 where a chunk has no age
+    # `strong`, `mask` (h, w) uint8, `age` (h, w) uint16; `aged` (chunks,) uint8: 0 where a chunk has no age
+    seen, ages, flat = strong.reshape(-1), age.reshape(-1), mask.reshape(-1)
     for q in range(aged.size):
         if aged[q] == 0:
             continue
-        for p in range(q * CHUNK, min((q + 1) * CHUNK, mask.size)):
-            if strong[p] != 0 and age[p] >= least:
-                mask[p] = 255
+        for p in range(q * CHUNK, min((q + 1) * CHUNK, flat.size)):
+            if seen[p] != 0 and ages[p] >= least:
+                flat[p] = 255
                 filled[q] = 1
 
 

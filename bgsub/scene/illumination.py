@@ -196,9 +196,10 @@ class Illumination:
             look.threshold, look.exposure = threshold * exposure, exposure
             look.weights = np.isin(look.index, unknown, invert=True).astype(np.float32)
 
-    def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
-        """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
-        return float(_frame_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
+    def contrasts(self, x: np.ndarray, picture: np.ndarray) -> tuple[float, float]:
+        """Return the standard deviations of the brightness of a frame and a picture at some of the sites."""
+        found: tuple[float, float] = _frame_kernels.contrasts(x.reshape(-1), picture, self._few)
+        return found
 
     def sites(self, picture: np.ndarray) -> np.ndarray:
         """Return some pixels of a picture, (h, w, c), as float32, (c, sites)."""

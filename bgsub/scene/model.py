@@ -13,7 +13,7 @@ from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene.background import Comparison, StartBackground, StartFit, TrackedBackground
 from bgsub.scene.engine import SweepEngine
-from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.frame_format import FrameFormat, plain
 from bgsub.scene.frame_result import FrameResult, TrainingInput
 from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger, dark_and_bright, has_colour
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
@@ -30,7 +30,6 @@ _SAME_LIGHT = 0.9  # share of unchanged sites of successive frames under one lig
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
 _SHOWS = 0.7  # correlation with the background from which on a dark frame shows it
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
-_HIGHEST = 0.5  # largest possible contrast
 _USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the threshold is as given
 _CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
 _LEAST_EXPOSURE = 0.25  # factor of the threshold
@@ -178,7 +177,7 @@ class SceneModel:
             self._adapt(picture, given, rate=0)
             if self._lamps == 2:  # edges of the dark are mostly noise
                 self.stabiliser.settle(picture, self._scale)
-        seen, usual = self.illumination.contrast(given), self.illumination.contrast(picture)
+        seen, usual = self.illumination.contrasts(given, picture)
         self._lamps = 2 if seen > usual / _FLAT else int(seen < _FLAT * usual)
         if self._lamps and self._shows_background(given):
             self._adapt(given, given, rate=0)
@@ -243,11 +242,9 @@ class SceneModel:
         """Return whether a checked frame is nearly uniform, and not the background in the dark: the lens is covered."""
         if not self.engine.count:
             return False
-        left = self.illumination.contrast(frame, self.frames.scale)
-        if left >= _FLAT * _HIGHEST:
-            return False
-        usual = self.illumination.contrast(self.engine.picture, self._scale)
-        if usual <= _CONTRAST or left >= _FLAT * usual:
+        left, usual = self.illumination.contrasts(plain(frame), self.engine.picture)
+        usual *= self._scale
+        if usual <= _CONTRAST or self.frames.scale * left >= _FLAT * usual:
             return False
         return not self._shows_background(self.frames.to_pixels(frame, self._buffer))
 

@@ -96,12 +96,8 @@ class NoiseScale:
         """Set the number of learned frames, and whether samples and shadows are learned from the next one."""
         # of two frames the Thue-Morse sequence chooses one: periodic changes are not always seen in the same phase
         self._learned = learned
+        self.rate = max(1 / (learned + 1), _RATE)  # share of the newest frame in a mean: a plain one in the beginning
         self.is_even = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
-
-    @property
-    def rate(self) -> float:
-        """The share of the newest frame in a mean: a plain one in the beginning."""
-        return max(1 / (self._learned + 1), _RATE)
 
     def rates(self, period: int) -> LearnParams:
         """Count a frame; return the rates for pixels that learn every `period` frames."""
@@ -318,7 +314,7 @@ class Segmenter:
             self._clear_matching.call(x, background, limits, candidates, filled, self._reach, _FILLED, *self._tiles)
         _segment_kernels.majority(candidates, filled, self.side, self._columns[0], self._counts[0], *mask)
         if still is not None:
-            _segment_kernels.keep_still(*still, mask[0].reshape(-1), mask[1])
+            _segment_kernels.keep_still(*still, *mask)
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
         flying = self._before, self._new, 0.0 if frozen else self.noise.rate, self._flying

@@ -63,6 +63,7 @@ class StandingObjects:
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._fps = parameters.fps
         self._choose(parameters)
+        self._still = self._frames(_STILL)
         self._interval = max(round(_INTERVAL * self._fps), 1)
         self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 254))
         self._full = np.float32(frames.pixels_full)
@@ -177,8 +178,7 @@ class StandingObjects:
     def still(self, strong: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
         """Return the input of `keep_still` for `strong` residuals, (h, w) uint8; None if nothing has stood still."""
         # the majority, and samples of its noise, would erode an object that has colours of its background
-        least = self._frames(_STILL)
-        return (strong.reshape(-1), self.age.reshape(-1), self._aged, least) if self._oldest >= least else None
+        return (strong, self.age, self._aged, self._still) if self._oldest >= self._still else None
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
@@ -207,8 +207,7 @@ class StandingObjects:
         self.settling = max(self.settling - elapsed, 0)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
-        images = x.reshape(self._shape), background.reshape(self._shape)
-        chosen = self._chosen(*images, mask, strong, absorb, checks)
+        chosen = self._chosen(x, background, mask, strong, absorb, checks)
         if returned.size:
             chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
             chosen.reshape(-1)[returned] |= strong.reshape(-1)[returned] != 0
@@ -221,18 +220,17 @@ class StandingObjects:
         self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int
     ) -> None:
         numbers = self._same, older, late, self._half
-        flat = mask.reshape(-1)
-        ages = self.anchor, self.age.reshape(-1), self._aged, self.returns.reshape(-1)
-        inputs = self._lanes, x.reshape(self.anchor.shape), flat, filled, strong.reshape(-1), *numbers, *ages
+        ages = self.anchor, self.age, self._aged, self.returns
+        inputs = self._lanes, x, mask, filled, strong, *numbers, *ages
         if self._bands == 1:
-            self._oldest = _frame_kernels.update_ages(0, flat.size, *inputs, self._states[0])
+            self._oldest = _frame_kernels.update_ages(0, mask.size, *inputs, self._states[0])
             return
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
             oldest[band] = _frame_kernels.update_ages(begin, end, *inputs, self._states[band])
 
-        in_bands(grow, flat.size, self._bands, CHUNK)
+        in_bands(grow, mask.size, self._bands, CHUNK)
         self._oldest = max(oldest)
 
     def _chosen(

@@ -47,7 +47,8 @@ def test_keep_still_equals_its_twin(n, least, seed):
     age[: 64 * rng.integers(0, 3)] = 0
     mask = np.where(rng.random(n) < 0.1, 255, 0).astype(np.uint8)
     expected, filled = np.where((strong != 0) & (age >= least), 255, mask), reference_scene.filled(mask)
-    _segment_kernels.keep_still(strong, age, reference_scene.filled(age), least, mask, filled)
+    images = strong[np.newaxis], age[np.newaxis], reference_scene.filled(age), least, mask[np.newaxis]
+    _segment_kernels.keep_still(*images, filled)
     np.testing.assert_array_equal(mask, expected)
     np.testing.assert_array_equal(filled, reference_scene.filled(mask))
 

@@ -32,10 +32,10 @@ def test_update_ages_equals_its_twin(n, c, seed):
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
         mask[: 64 * rng.integers(0, 3)] = 0  # empty chunks
-        ages = anchor, age, aged, returns, np.empty(64, np.uint8)
+        ages = anchor, age[np.newaxis], aged, returns[np.newaxis], np.empty(64, np.uint8)
         strong = rng.random(n) < 0.5
-        found = mask, reference.filled(mask), strong.view(np.uint8)
-        oldest = _frame_kernels.update_ages(0, n, (0,) * c, x, *found, F(0.06), 1, 1, F(0), *ages)
+        found = x[np.newaxis], mask[np.newaxis], reference.filled(mask), strong.view(np.uint8)[np.newaxis]
+        oldest = _frame_kernels.update_ages(0, n, (0,) * c, *found, F(0.06), 1, 1, F(0), *ages)
         twin.see(x, mask, strong)
         np.testing.assert_array_equal(age, twin.age)
         np.testing.assert_array_equal(returns, twin.returns + strong)
@@ -73,7 +73,7 @@ def with_object(box, level=0.9):
 def see(objects, frame, background, mask, strong=None, returned=(), **elapsed):
     strong = mask // 255 if strong is None else strong
     found = mask, reference.filled(mask), strong, reference.filled(strong)
-    return objects.released(frame.ravel(), background.ravel(), *found, np.array(returned, np.int64), **elapsed)
+    return objects.released(frame, background, *found, np.array(returned, np.int64), **elapsed)
 
 
 def feed(objects, frame, background, mask, frames, strong=None):
