@@ -29,11 +29,12 @@ _STILL = 0.5  # seconds after which an object stays foreground while it differs 
 _PROVEN = 20.0  # seconds after which a background is certain
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
 _FORGETS = 5  # pairs of units of `returns` per second: one return
+_LASTING = 5  # checks after which a region of changing colours may be one
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
-_OLD_SHARE = 0.6  # share of a region that must stand still
+_OLD_SHARE, _LASTING_SHARE = 0.6, 0.9  # share of a region that must stand still, or last
 _PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a moving object; clear share of its outline
-_CLEAR = 0.5  # largest ratio of such a part
+_CLEAR, _CHANGING = 0.5, 0.2  # largest ratio of such a part, and of a region whose colours change
 _FEW = 0.3  # the same of its outline's area, holes included, at the first look
 _NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
 _DOUBT = -2.0  # least sum of the logarithms of the ratios of a region that is remembered
@@ -55,7 +56,8 @@ class StandingObjects:
 
     # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
     # support (h, w) uint8: checks that showed the background; evidence (h, w) float32: for a ghost, 0 where unknown;
-    # returns (h, w) uint8: how often one colour comes and goes, see `update_ages`
+    # returns (h, w) uint8: how often one colour comes and goes, see `update_ages`; lasting (h, w) uint8: checks since
+    # a pixel is foreground
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -82,7 +84,7 @@ class StandingObjects:
         self._oldest = self.frame = 0
         self._is_clear = False  # whether the newest frame had no candidates
         self._leftovers: np.ndarray | None = None
-        self._evidence = np.zeros(self._shape[:2], np.float32)
+        self._evidence, self._lasting = np.zeros(self._shape[:2], np.float32), np.zeros(self._shape[:2], np.uint8)
         self._objects = np.zeros(self._shape[:2], np.uint8)  # while the light changes, those that were there before
         self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
 
@@ -95,6 +97,7 @@ class StandingObjects:
             "returns": copied(self.returns),
             "objects": self._objects.copy(),
             "evidence": self._evidence.copy(),
+            "lasting": copied(self._lasting),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
         }
         return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
@@ -109,12 +112,13 @@ class StandingObjects:
         self.returns, self._is_clear = array_of(state, "returns", shape, "uint8"), False
         self._objects = array_of(state, "objects", shape, "uint8")
         self._evidence = array_of(state, "evidence", shape, "float32", _DOUBT, 0)
+        self._lasting = array_of(state, "lasting", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""
-        for name in ("age", "support", "returns", "_objects", "_leftovers", "_evidence"):
+        for name in ("age", "support", "returns", "_objects", "_leftovers", "_evidence", "_lasting"):
             image = getattr(self, name)
             if image is not None:
                 setattr(self, name, image.take(places).reshape(image.shape))
@@ -213,7 +217,7 @@ class StandingObjects:
             chosen.reshape(-1)[returned] |= strong.reshape(-1)[returned] != 0
         if chosen is None or not chosen.any():
             return None
-        self.age[chosen] = self.support[chosen] = 0
+        self.age[chosen] = self.support[chosen] = self._lasting[chosen] = 0
         return chosen
 
     def _update_ages(
@@ -246,24 +250,30 @@ class StandingObjects:
         if checks:
             if self.settling:
                 self._objects = self._known(mask)
-            shown = np.bitwise_or(mask, strong, out=self._work) == 0
-            # OpenCV takes a column of four for a scalar
-            support, returns = (array.reshape(1, -1) for array in (self.support, self.returns))
-            cv2.add(support, float(checks), dst=support, mask=shown.view(np.uint8).reshape(1, -1))  # at most 255
-            np.minimum(self.support, self._most, out=self.support)
-            is_strong = np.bitwise_and(self.returns, 1, out=self._work)
-            cv2.subtract(returns, float(self._forgets * checks), dst=returns)
-            np.maximum(self.returns, is_strong, out=self.returns)
+            self._count_checks(mask, strong, float(checks))
             old = min(absorb, LATE) + max(absorb - LATE, 0) / self._tick
             if self._oldest >= old:
                 due = self.age >= math.ceil(old)
                 chosen = due if chosen is None else chosen | due
-            if self._ghosts and self._oldest >= self._frames(_GHOST_AGE):
+            if self._ghosts and (self._oldest >= self._frames(_GHOST_AGE) or self._lasting.max() >= _LASTING):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
             else:
                 self._evidence.fill(0)
         return chosen
+
+    def _count_checks(self, mask: np.ndarray, strong: np.ndarray, checks: float) -> None:
+        """Count some checks of what is background, what lasts, and what comes and goes."""
+        # at most 255; OpenCV takes a column of four for a scalar
+        support, lasting, returns = (image.reshape(1, -1) for image in (self.support, self._lasting, self.returns))
+        shown = np.bitwise_or(mask, strong, out=self._work) == 0
+        cv2.add(support, checks, dst=support, mask=shown.view(np.uint8).reshape(1, -1))
+        np.minimum(self.support, self._most, out=self.support)
+        cv2.add(lasting, checks, dst=lasting)
+        np.multiply(self._lasting, np.equal(mask, FOREGROUND, out=shown), out=self._lasting)
+        is_strong = np.bitwise_and(self.returns, 1, out=self._work)
+        cv2.subtract(returns, self._forgets * checks, dst=returns)
+        np.maximum(self.returns, is_strong, out=self.returns)
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
@@ -273,7 +283,8 @@ class StandingObjects:
         evidence, self._evidence = self._evidence, np.zeros_like(self._evidence)
         for box, region, most in self._standing_regions(mask):
             clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
-            odds = self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
+            ages = self.age[box] if most == 1 else np.maximum(self.age[box], float(self._interval) * self._lasting[box])
+            odds = ages[inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             steps = edges_along(images, region, clear)
             around = cv2.dilate(region, _SQUARE) & clear
             alike = [likeness(image, region, around, float(self._full)) for image in images]
@@ -292,8 +303,10 @@ class StandingObjects:
 
     def _standing_regions(self, mask: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray, float]]:
         """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, largest ratio."""
-        # they stand still, or are parts that stand still of others that move
-        old = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
+        # they stand still, last although their colours change, as of water, or are such parts of others that move
+        same = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
+        lasting = (self._lasting >= _LASTING).view(np.uint8)
+        old = same | lasting
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
@@ -304,10 +317,12 @@ class StandingObjects:
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
-            still, size = old[box] & region, cv2.countNonZero(region)
-            count = cv2.countNonZero(still)
-            if count >= _OLD_SHARE * size:
+            still, size = same[box] & region, cv2.countNonZero(region)
+            if cv2.countNonZero(still) >= _OLD_SHARE * size:
                 yield box, region, 1.0
+                continue
+            if cv2.countNonZero(lasting[box] & region) >= _LASTING_SHARE * size:
+                yield box, region, _CHANGING
                 continue
             part = largest_part(still, region)
             outside = cv2.dilate(part, _RING) - part

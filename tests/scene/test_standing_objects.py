@@ -265,6 +265,19 @@ def test_one_doubtful_check_does_not_make_a_standing_object_a_ghost(beside):
     assert min(feed(objects, *seen, FPS)) <= 3 * FPS // 10 + LOOKS
 
 
+def test_a_ghost_before_water_is_released_and_an_object_whose_colours_change_is_kept():
+    rng, (with_ghost, empty) = np.random.default_rng(0), with_object(BOX)
+    pictures = [(empty + F(0.2) * rng.uniform(-1, 1, empty.shape).astype(F), with_ghost) for _ in range(2 * FPS)]
+    for moving in np.repeat(empty[np.newaxis], 2 * FPS, axis=0):
+        moving[BOX] = rng.uniform(0.6, 1, moving[BOX].shape)
+        pictures.append((moving, empty))
+    for number, is_due in ((0, True), (2 * FPS, False)):
+        objects = standing(ghosts=True)
+        found = [see(objects, *pair, mask_of(BOX)) for pair in pictures[number : number + 2 * FPS]]
+        assert any(released is not None for released in found) == is_due
+        assert all(released is None for released in found[: FPS - 1])  # it could be an object that moves
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("gain", [0.5, 1.6])
 def test_a_surface_in_other_light_is_released_and_another_one_kept(channels, gain):
