@@ -239,13 +239,13 @@ class Ages:
 
     def __init__(self, n, channels, tolerance):
         self.age, self._anchor, self._tolerance = np.zeros(n, int), np.zeros((n, channels)), tolerance
-        self.returns, self._was_strong = np.zeros(n, int), np.zeros(n, bool)
+        self.returns, self.is_back = np.zeros(n, int), np.zeros(n, bool)
 
     def see(self, x, mask, strong):
         x = x.astype(float)
         near = np.linalg.norm(x - self._anchor, axis=1) < self._tolerance
-        self.returns = np.minimum(self.returns + 10 * (near & strong & ~self._was_strong), 160)
-        same, self._was_strong = (self.age > 0) & near, strong
+        self.returns = np.minimum(self.returns + 10 * (near & strong & ~self.is_back), 160)
+        same, self.is_back = (self.age > 0) & near, strong | (self.is_back & near)
         new = np.where((mask == 255)[:, None], x, self._anchor)
         self._anchor = np.where((same & (mask == 255))[:, None], 0.9 * self._anchor + 0.1 * x, new)
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))

@@ -319,7 +319,8 @@ def update_ages(  # type: ignore[no-untyped-def]
 
     `x` (h, w, c), `anchor` (n, c), which follows slowly, the others (h, w): `age`, 0 off the foreground, grows by
     `older`, or `late` from `LATE` on; `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in the colour of
-    last time, and is odd while it is strong. `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) is work.
+    last time, and is odd from then until it is not strong and shows another colour. `aged` (chunks,): 0 where a chunk
+    has no age; `states` (CHUNK,) is work.
     """
     flags, colours, kept, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
     pixels, seen, often = (colours, flags, kept, ages, states), strong.reshape(-1), returns.reshape(-1)
@@ -342,14 +343,16 @@ def count_returns(a, n, channels, limit, x, anchor, strong, returns, states):  #
     """Update `returns` of n pixels from `a` on, see `update_ages`."""
     odd, any_new = np.uint8(1), np.uint8(0)
     for i in range(n):
-        states[i] = strong[i] & ~returns[i]  # 1: becomes strong
-        returns[i] = (returns[i] & ~odd) | strong[i]
+        states[i] = (strong[i] ^ returns[i]) & odd  # 1: becomes strong, or is no longer
         any_new |= states[i]
-    for i in range(n if any_new & odd else 0):
-        if states[i] & odd:
+    for i in range(n if any_new else 0):
+        if states[i] != 0:
             k = np.uint64(channels * (a + i))
-            if distance(x, anchor, k, k, channels) < limit:
-                returns[i] = min(returns[i] + _RETURN, _MOST + odd)
+            is_near = distance(x, anchor, k, k, channels) < limit
+            if strong[i] != 0:
+                returns[i] = min(returns[i] + (_RETURN if is_near else 0), _MOST) | odd
+            elif not is_near:  # and no residual about the threshold that noise makes weak
+                returns[i] &= ~odd
 
 
 @part

@@ -28,7 +28,7 @@ _GHOST_AGE = 0.3  # seconds
 _STILL = 0.5  # seconds after which an object stays foreground while it differs from the background
 _PROVEN = 20.0  # seconds after which a background is certain
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
-_FORGETS = 5  # pairs of units of `returns` per second: one return
+_FORGETS = 15  # pairs of units of `returns` per second: three returns; people who wave or jog are slower
 _LASTING = 5  # checks after which a region of changing colours may be one
 _INTERVAL = 0.2  # seconds between two checks
 _RIM = 5  # side of the square that extends a ghost
@@ -98,7 +98,7 @@ class StandingObjects:
             "objects": self._objects.copy(),
             "evidence": self._evidence.copy(),
             "lasting": copied(self._lasting),
-            "numbers": np.array([float(self.frame), float(self._oldest), float(self.settling)]),
+            "numbers": np.array([float(n) for n in (self.frame, self._oldest, self.settling, self._is_clear)]),
         }
         return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
 
@@ -109,12 +109,13 @@ class StandingObjects:
         self._aged[:] = 1
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
-        self.returns, self._is_clear = array_of(state, "returns", shape, "uint8"), False
+        self.returns = array_of(state, "returns", shape, "uint8")
         self._objects = array_of(state, "objects", shape, "uint8")
         self._evidence = array_of(state, "evidence", shape, "float32", _DOUBT, 0)
         self._lasting = array_of(state, "lasting", shape, "uint8")
         self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
-        self.frame, self._oldest, self.settling = (int(number) for number in numbers_of(state, "numbers", 3))
+        self.frame, self._oldest, self.settling, is_clear = (int(n) for n in numbers_of(state, "numbers", 4))
+        self._is_clear = bool(is_clear)
 
     def move(self, places: np.ndarray) -> None:
         """Take over what was at other pixels, (h * w,) indices."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
+from bgsub.scene._frame_kernels import RECURRING
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside, likeness
 from bgsub.subtractor import BackgroundSubtractor
@@ -38,7 +39,7 @@ def test_update_ages_equals_its_twin(n, c, seed):
         oldest = _frame_kernels.update_ages(0, n, (0,) * c, *found, F(0.06), 1, 1, F(0), *ages)
         twin.see(x, mask, strong)
         np.testing.assert_array_equal(age, twin.age)
-        np.testing.assert_array_equal(returns, twin.returns + strong)
+        np.testing.assert_array_equal(returns, twin.returns + twin.is_back)
         assert oldest == age.max()
 
 
@@ -174,6 +175,17 @@ def test_a_remain_that_was_background_once_is_no_light():
     assert_only(feed(objects, *pictures, mask_of(left, right), FPS), mask_of(left) == 255)
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_noise_about_the_threshold_is_no_return(is_away):
+    """A weak object whose residual is strong in every second frame."""
+    objects, (frame, empty) = standing(), with_object(BOX, 0.6)
+    for i in range(12 * FPS):
+        strong = (mask_of(BOX) // 255) * np.uint8(i % 2)
+        see(objects, frame if i % 2 or not is_away else empty, empty, mask_of(BOX) * np.uint8(i % 2), strong)
+    share = (objects.returns[BOX] >= RECURRING).mean()
+    assert share > 0.7 if is_away else share == 0
+
+
 def blades(period, seconds=16, colours=1, channels=3, fps=25):
     """Return which share of two places is found while another colour shows there, in the last four seconds.
 
@@ -201,6 +213,7 @@ def test_a_colour_that_comes_and_goes_again_and_again_becomes_background(channel
     fan, person = blades(4, channels=channels)
     assert fan < 0.1
     assert person > 0.75
+    assert blades(12, channels=channels)[0] > 0.9  # as a hand that waves
     assert blades(40, channels=channels)[0] > 0.9  # as cars in a lane
     assert blades(4, colours=4, channels=channels)[0] > 0.9  # not the same that comes again
 
