@@ -244,9 +244,8 @@ class SceneModel:
             return False
         left, usual = self.illumination.contrasts(plain(frame), self.engine.picture)
         usual *= self._scale
-        if usual <= _CONTRAST or self.frames.scale * left >= _FLAT * usual:
-            return False
-        return not self._shows_background(self.frames.to_pixels(frame, self._buffer))
+        is_flat = usual > _CONTRAST and self.frames.scale * left < _FLAT * usual
+        return is_flat and not self._shows_background(self.frames.to_pixels(frame, self._buffer))
 
     def _shows_background(self, pixels: np.ndarray) -> bool:
         """Return whether a frame shows the background in any even light."""

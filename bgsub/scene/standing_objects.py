@@ -224,9 +224,8 @@ class StandingObjects:
     def _update_ages(
         self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int
     ) -> None:
-        numbers = self._same, older, late, self._half
         ages = self.anchor, self.age, self._aged, self.returns
-        inputs = self._lanes, x, mask, filled, strong, *numbers, *ages
+        inputs = self._lanes, x, mask, filled, strong, self._same, older, late, self._half, *ages
         if self._bands == 1:
             self._oldest = _frame_kernels.update_ages(0, mask.size, *inputs, self._states[0])
             return
@@ -265,16 +264,16 @@ class StandingObjects:
 
     def _count_checks(self, mask: np.ndarray, strong: np.ndarray, checks: float) -> None:
         """Count some checks of what is background, what lasts, and what comes and goes."""
-        # at most 255; OpenCV takes a column of four for a scalar
+        # OpenCV's sums stay within 0 and 255; it takes a column of four for a scalar
         support, lasting, returns = (image.reshape(1, -1) for image in (self.support, self._lasting, self.returns))
         shown = np.bitwise_or(mask, strong, out=self._work) == 0
         cv2.add(support, checks, dst=support, mask=shown.view(np.uint8).reshape(1, -1))
         np.minimum(self.support, self._most, out=self.support)
         cv2.add(lasting, checks, dst=lasting)
         np.multiply(self._lasting, np.equal(mask, FOREGROUND, out=shown), out=self._lasting)
-        is_strong = np.bitwise_and(self.returns, 1, out=self._work)
+        odd = np.bitwise_and(self.returns, 1, out=self._work)
         cv2.subtract(returns, self._forgets * checks, dst=returns)
-        np.maximum(self.returns, is_strong, out=self.returns)
+        np.maximum(self.returns, odd, out=self.returns)
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
@@ -304,7 +303,7 @@ class StandingObjects:
 
     def _standing_regions(self, mask: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray, float]]:
         """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, largest ratio."""
-        # they stand still, last although their colours change, as of water, or are such parts of others that move
+        # they stand still, last while their colours change, as of water, or are parts of others that stand still
         same = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         lasting = (self._lasting >= _LASTING).view(np.uint8)
         old = same | lasting
