@@ -190,20 +190,6 @@ def test_json_quiet_and_warnings_that_name_the_file(cli, tmp_path, folder, seria
     assert cli(*words, "--overwrite", "--quiet").ok().out == ""
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("nowhere.mp4",), "no such file or folder: 'nowhere.mp4'"),
-        ((".", "--save-model", "sub/m.npz"), "--save-model takes "),
-        ((".", "--scheduler", "tcp://127.0.0.1:1", "--workers", "2"), "--scheduler brings its own workers"),
-        ((".", "--rank", "0"), "--rank must be"),
-    ],
-)
-def test_wrong_input(cli, here, video, words, message):
-    cli("batch", *words, "-o", "out").refused(message)
-    assert not (here / "out").exists()
-
-
 def test_scheduler_without_dask(cli, tmp_path, video, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     answer = cli("batch", video, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:1")

@@ -207,29 +207,9 @@ def test_each_camera_has_a_folder_and_a_failed_one_is_reported(cli, tmp_path, en
     assert [len(read_video(folder / "mask.mkv")) for folder in out.iterdir()] == [12, 12]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--serve", "x"], "--serve takes a port up to 65535, or host:port, got 'x'"),
-        (["--serve", "0", "--token", "short"], "token must be at least 8 letters"),
-        (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
-        (["--event-formats", "csv", "--serve", "0"], "--event-formats needs --output"),
-        (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
-        (["1", "-o", "out", "--save-model", "m.npz"], "a model file is for one camera, got several cameras"),
-    ],
-)
-def test_wrong_options(cli, here, words, message):
-    cli("live", "0", "--no-window", *words).refused(message)
-    assert not (here / "out").exists()
-
-
 def test_port_in_use(cli, endless_stream):
     host = endless_stream.address.split("/")[2]
     cli("live", endless_stream.address, "--no-window", "--serve", host).refused(f"{host}: the port is in use")
-
-
-def test_a_file_without_a_picture_is_refused_before_the_address_is_shown(cli, video):
-    cli("regions", video, "--start", "1:00").refused("nothing between 60 s and the end")
 
 
 def test_regions_are_drawn_on_a_picture_of_a_file(cli, video, page, settings):
@@ -246,5 +226,3 @@ def test_regions_are_drawn_on_a_picture_of_a_file(cli, video, page, settings):
     assert seen[0]["notice"] == "regions saved in bgsub-regions.toml; used from the next start"
     assert [one["frames"] for one in seen] == [1, 1]  # it waits
     assert tomllib.loads((settings / "bgsub-regions.toml").read_text()) == texts
-    (settings / "bgsub-regions.toml").unlink()
-    cli("regions", "missing.mp4").refused("no such file or folder: 'missing.mp4'")

@@ -64,17 +64,6 @@ def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_a
     assert seconds - result["seconds"] < 60  # the run waits for both destinations together
 
 
-@pytest.mark.parametrize("command", [("run", "-o", "out"), ("live", "--no-window"), ("track", "-o", "out")])
-def test_wrong_destinations(cli, command):
-    for words, message in (
-        (("--webhook", "gate"), "--webhook: a webhook is an address http://HOST/... or https://HOST/..., got 'gate'"),
-        (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
-        (("--on-event", "no-such-program"), "--on-event: there is no program 'no-such-program'"),
-        (("--on-event", "echo {snapshot}"), "a command for snapshots needs a folder of them (--snapshots)"),
-    ):
-        cli(*command, "none.avi", *words).refused(message)
-
-
 def test_resumed_run_may_have_another_address(cli, video, tmp_path, signal_after):
     with receiving() as server:
         words = ("run", video, "-o", tmp_path / "out", "--resume", "--save", "mask.png", *QUICK)

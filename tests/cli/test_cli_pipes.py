@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from cli_inputs import PROGRAM, QUICK, make_scene, names, read_masks
+from cli_inputs import PROGRAM, QUICK, make_scene, read_masks
 from live_fakes import wait_until
 from video_fakes import needs_pipes, read_video, streamed
 
@@ -82,24 +82,3 @@ def test_terminals_are_refused(tmp_path, folder):
     os.close(slave)
     assert read == (2, b"", "bgsub: error: standard input is a terminal: a video must be piped into it\n")
     assert (code, err.partition(" terminal: ")[0]) == (2, "bgsub: error: standard output is a")
-
-
-ONE_VIEW = "standard output takes the frames of one view (--save), no event files"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("run", "-", "-", "-o", "out"), "'-' does not exist: several sources are the video files, or the images, of"),
-        (("live", "-", "-", "--no-window", "-o", "out"), "each camera can be given once, got - twice"),
-        (("live", "0", "1", "--no-window", "-o", "-"), "standard output takes one camera, got several"),
-        (("batch", "-", "-o", "out"), "a batch takes files, got '-': bgsub run reads standard input"),
-        (("decompose", "frames", "-o", "-"), "-o takes a folder here; bgsub run writes to standard output"),
-        (("track", "frames", "-o", "-"), "-o takes a folder here; bgsub run writes to standard output"),
-        (("run", "frames", "-o", "-", "--record", "clips"), ONE_VIEW),
-        (("run", "-", "-o", "out", "--resume"), "a run through a pipe cannot be resumed"),
-    ],
-)
-def test_wrong_use_of_pipes(cli, here, folder, words, message):
-    cli(*words).refused(message)
-    assert names(here) == ["frames"]
