@@ -109,26 +109,18 @@ def test_page(cli, magenta, monkeypatch):
     assert not any(is_secret(image) for image in seen)
 
 
-def test_model_made_without_the_region_is_refused(cli, here, magenta):
-    words = ("run", magenta, "-o", "out", "--overwrite")
-    door = f"door={HIDDEN}"
-    cli(*words, "--save-model", "open.npz", *QUICK).clean()
-    cli(*words, "--save-model", "closed.npz", "--privacy", door, *QUICK).clean()
-    answer = cli(*words, "--model", "open.npz", "--privacy", door)
-    answer.refused(f"the model open.npz was made without the privacy region '{door}'")
-    cli(*words, "--model", "closed.npz", "--save-model", "next.npz", "--privacy", door).clean()
-    cli(*words, "--model", "next.npz", "--privacy", door).clean()
-
-
-def test_model_made_with_other_regions_of_interest_is_refused(cli, here, magenta):
-    words = ("run", magenta, "-o", "out", "--overwrite")
-    cli(*words, "--save-model", "left.npz", "--roi", "0,0,16,48", *QUICK).clean()
-    cli(*words, "--save-model", "whole.npz", *QUICK).clean()
-    for model, other, found in (
-        ("left", ("--roi", "32,0,16,48"), "--roi 0,0,16,48, got --roi 32,0,16,48"),
-        ("left", (), "--roi 0,0,16,48, got no --roi"),
-        ("whole", ("--roi", "0,0,16,48"), "no --roi, got --roi 0,0,16,48"),
+def test_model_made_with_other_regions_is_refused(cli, here, magenta):
+    words, door = ("run", magenta, "-o", "out", "--overwrite"), f"door={HIDDEN}"
+    made = {"open": (), "closed": ("--privacy", door), "left": ("--roi", "0,0,16,48")}
+    for model, regions in made.items():
+        cli(*words, "--save-model", f"{model}.npz", *regions, *QUICK).clean()
+    for model, regions, message in (
+        ("open", made["closed"], f"without the privacy region '{door}'"),
+        ("open", made["left"], "with no --roi, got --roi 0,0,16,48"),
+        ("left", ("--roi", "32,0,16,48"), "with --roi 0,0,16,48, got --roi 32,0,16,48"),
+        ("left", (), "with --roi 0,0,16,48, got no --roi"),
     ):
-        cli(*words, "--model", f"{model}.npz", *other).refused(f"the model {model}.npz was made with {found}")
-    cli(*words, "--model", "left.npz", "--save-model", "next.npz", "--roi", "0,0,16,48").clean()
-    cli(*words, "--model", "next.npz", "--roi", "0,0,16,48").clean()
+        cli(*words, "--model", f"{model}.npz", *regions).refused(f"the model {model}.npz was made {message}")
+    for model in ("closed", "left"):
+        cli(*words, "--model", f"{model}.npz", "--save-model", f"{model}-next.npz", *made[model]).clean()
+        cli(*words, "--model", f"{model}-next.npz", *made[model]).clean()
