@@ -138,12 +138,9 @@ def test_messages_above_a_bar_have_the_level_of_the_screen(capsys):
     assert "for the file" not in err
 
 
-def test_low_rates_have_decimals():
+def test_the_rate_of_a_run_excludes_compilation_and_has_decimals_if_low():
     result = JobResult("a", False, Summary(20, 0, 0, 50.0, "end"), Statistics(), [])
     assert summarise(result).startswith("a: 20 frames of 0x0 in 50.0 s (0.4 frames/s); ")
-
-
-def test_the_rate_of_a_run_excludes_compilation():
     result = JobResult("a", False, Summary(120, 0, 0, 42.5, "end", waited=40.5), Statistics(), [])
     assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
     fields = result.as_dict()
