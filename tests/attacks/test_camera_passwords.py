@@ -23,9 +23,7 @@ DIGEST = 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'
 @contextmanager
 def cameras(*servers):
     with ExitStack() as stack:
-        for server in servers:
-            stack.enter_context(serving(server))
-        yield servers
+        yield [stack.enter_context(serving(server)) for server in servers]
 
 
 def error_of(address, **options):

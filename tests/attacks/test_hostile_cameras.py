@@ -64,19 +64,14 @@ class HostileCamera(QuietServer, socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), Line)
         self.attack, self.attacks = attack, attacks
         self.requests: list[bytes] = []
-        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.lock = threading.Lock()
         self.port = self.server_address[1]
         self.place = f"127.0.0.1:{self.port}/video"
         self.address = f"http://{self.place}"
 
 
-@contextmanager
-def hostile_camera(attack: Callable[[Line], object], attacks: float = 1) -> Iterator[HostileCamera]:
-    with serving(camera := HostileCamera(attack, attacks)):
-        try:
-            yield camera
-        finally:
-            camera.ended.set()
+def hostile_camera(attack: Callable[[Line], object], attacks: float = 1):
+    return serving(HostileCamera(attack, attacks))
 
 
 class Line(socketserver.BaseRequestHandler):

@@ -2,8 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
@@ -47,7 +45,6 @@ class Receiver(QuietServer, ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers, self.always = list(answers), always
         self.requests: Queue[tuple[str, dict[str, str], bytes]] = Queue()
-        self.ended = threading.Event()
 
     @property
     def address(self) -> str:
@@ -88,14 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-@contextmanager
-def receiving(answers: list[int | str | bytes] | None = None, always: int | str = 200) -> Iterator[Receiver]:
-    server = Receiver(answers or [], always)
-    with serving(server):
-        try:
-            yield server
-        finally:
-            server.ended.set()
+def receiving(answers: list[int | str | bytes] | None = None, always: int | str = 200):
+    return serving(Receiver(answers or [], always))
 
 
 def unused_address() -> str:

@@ -71,6 +71,14 @@ class QuietServer:
 
     daemon_threads = False
 
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.ended = threading.Event()
+
+    def shutdown(self) -> None:
+        self.ended.set()
+        super().shutdown()
+
     def handle_error(self, *_: object) -> None:
         """Ignore clients that close the connection."""
 
@@ -80,7 +88,7 @@ def serving(server: socketserver.BaseServer):
     """Serve during the block, then close the server."""
     with server, beside(lambda: server.serve_forever(0.01)):
         try:
-            yield
+            yield server
         finally:
             server.shutdown()
 
