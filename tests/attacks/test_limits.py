@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-import zlib
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from file_kit import npy_of, write_members
 from live_fakes import beside
 from scoring import scored
 from sink_kit import file_limit
-from video_fakes import content, needs_pipes, separate, write_images, write_video
+from video_fakes import content, needs_pipes, separate, write_images, write_png, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
@@ -153,14 +152,8 @@ def little_memory(here, monkeypatch):
 
 def png(path, width, height, depth=8, colour=2, rows=4):
     """Write a PNG whose header announces more rows than it contains."""
-
-    def chunk(kind, content):
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
     row = bytes(1 + width * (3 if colour == 2 else 1) * depth // 8)
-    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row * rows))
-    path.write_bytes(content + chunk(b"IEND", b""))
+    write_png(path, (width, height, depth, colour), row * rows)
 
 
 def large_images(side, most):

@@ -1,14 +1,13 @@
 """Folders in the layout of changedetection.net: scored frames, trees of sequences, errors, masks and their scores."""
 
 import shutil
-import struct
 import sys
-import zlib
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from video_fakes import write_png
 
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SourceError
@@ -62,14 +61,8 @@ def write(path, shape=(12, 16), value=0):
 
 def write_palette_png(path, codes, palette):
     """Write an 8-bit PNG whose pixels are indices into a palette."""
-    height, width = codes.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    colours = b"".join(bytes([v, v, v]) for v in palette)
-    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in codes))
-    with path.open("wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        for body in (b"IHDR" + header, b"PLTE" + colours, b"IDAT" + rows, b"IEND"):
-            file.write(struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)))
+    rows = b"".join(b"\0" + row.tobytes() for row in codes)
+    write_png(path, (codes.shape[1], codes.shape[0], 8, 3), rows, b"PLTE" + bytes(np.repeat(palette, 3).tolist()))
 
 
 def test_frames_masks_and_temporal_roi(folder):
