@@ -1,6 +1,5 @@
 """After a power cut at any call that reaches the disk, the same command completes the outputs."""
 
-import dataclasses
 import os
 import random
 import shutil
@@ -197,72 +196,61 @@ def inputs(tmp_path_factory):
     return folder
 
 
-def video(inputs, output):
-    return Job(str(inputs / "video.avi"), output, save=("mask.mkv", "overlay.mp4"), **FIELDS)
+# The source and the fields of each kind of job.
+OUTPUTS = {
+    "video": ("video.avi", {"save": ("mask.mkv", "overlay.mp4")}),
+    "images": ("frames", {"save": ("mask", "overlay"), "name": "in/{view}"}),
+    "pictures": ("crossing.avi", {"save": (), "event_formats": ("jsonl", "pictures")}),
+    "arrays": ("video.avi", {"save": ("mask.npz", "background-image"), "event_formats": ("csv", "jsonl", "html")}),
+    "batch": ("films", {"save": ("mask.npz", "mask.png")}),
+    "decomposition": ("frames", {"rank": 2, "parameters": {"iterations": 2}, "save_arrays": True}),
+}
 
 
-def arrays(inputs, output):
-    save, events = ("mask.npz", "background-image"), ("csv", "jsonl", "html")
-    model = output / "model.npz"
-    return Job(str(inputs / "video.avi"), output, save=save, event_formats=events, save_model=model, **FIELDS)
-
-
-def images(inputs, output):
-    return Job(str(inputs / "frames"), output, save=("mask", "overlay"), name="in/{view}", **FIELDS)
-
-
-def pictures(inputs, output):
-    return Job(str(inputs / "crossing.avi"), output, save=(), event_formats=("jsonl", "pictures"), **FIELDS)
-
-
-def batch(inputs, output, source=""):
-    return Job(source, output, save=("mask.npz", "mask.png"), save_model=output / "model.npz", **FIELDS)
-
-
-def decomposition(inputs, output):
-    return DecompositionJob(str(inputs / "frames"), output, 2, {"iterations": 2}, save_arrays=True)
-
-
-def run(make, inputs, folder, resume):
+def run(kind, inputs, folder, resume):
     """Run a job, and return the content of its outputs."""
-    job = make(inputs, folder)
-    if make is decomposition:
-        run_decomposition(dataclasses.replace(job, overwrite=resume))
-    elif make is batch:
-        make_job = lambda source, output: batch(inputs, output, source)  # noqa: E731
-        assert run_fake_batch(inputs / "films", folder, make_job=make_job).complete
+    name, fields = OUTPUTS[kind]
+
+    def make(source, output, **more):
+        model = output / "model.npz" if kind in ("arrays", "batch") else None
+        return Job(str(source), output, save_model=model, **FIELDS, **fields, **more)
+
+    if kind == "decomposition":
+        run_decomposition(DecompositionJob(str(inputs / name), folder, overwrite=resume, **fields))
+    elif kind == "batch":
+        assert run_fake_batch(inputs / name, folder, make_job=make).complete
     else:
-        run_job(dataclasses.replace(job, resume=resume))
+        run_job(make(inputs / name, folder, resume=resume))
     return content(folder, NOT_OUTPUTS)
 
 
-# The job, whether the interrupted run has --resume, and the number of cuts without --long.
-JOBS = [*((make, True, 3) for make in (video, images, pictures)), (arrays, True, 2)]
-JOBS += [(batch, False, 2), (decomposition, False, 0)]
+# The kind of job, whether the interrupted run has --resume, and the number of cuts without --long.
+JOBS = [*((kind, True, 3) for kind in ("video", "images", "pictures")), ("arrays", True, 2)]
+JOBS += [("batch", False, 2), ("decomposition", False, 0)]
 
 
 def different(whole, found):
     return sorted(name for name in {*whole, *found} if whole.get(name) != found.get(name))
 
 
-@pytest.mark.parametrize(("make", "first", "short"), JOBS)
-@scored("power cut or kill of {make.__name__}")
-def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeypatch, tries, make, first, short):
+@pytest.mark.parametrize(("kind", "first", "short"), JOBS)
+@scored("power cut or kill of {kind}")
+def test_a_run_after_a_power_cut_completes_the_outputs(inputs, tmp_path, monkeypatch, tries, kind, first, short):
     count = tries(short, 120)
     if not count:
         pytest.skip("only with --long")
-    whole = run(make, inputs, tmp_path / "whole", resume=False)
+    whole = run(kind, inputs, tmp_path / "whole", resume=False)
     (tmp_path / "graves").mkdir()
     (tmp_path / "disk").mkdir()
     disk = Disk(tmp_path / "disk", tmp_path / "graves")
     with disk.watched(monkeypatch):
-        run(make, inputs, disk.root / "out", first)
+        run(kind, inputs, disk.root / "out", first)
     for number, name, tree in worst(disk.moments, count, seed=count):
         place = write(tree, tmp_path / f"cut{number}")
         try:  # outputs of a decomposition are complete or absent; those of a run with --resume may be shorter
             left = content(place / "out", NOT_OUTPUTS)
-            lost = different(whole, whole | left) if make is decomposition else []
-            lost += different(whole, run(make, inputs, place / "out", resume=True))
+            lost = different(whole, whole | left) if kind == "decomposition" else []
+            lost += different(whole, run(kind, inputs, place / "out", resume=True))
         except BgsubError as error:
             lost = str(error)
         yield f"{name}: {lost}", not lost
