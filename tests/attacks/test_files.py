@@ -44,29 +44,23 @@ class Outcome(NamedTuple):
         return self.code == 0 or (self.code in (1, 2) and len(lines) == 1 and "shows where" not in self.text)
 
 
-class IsolatedProcess:
+class IsolatedProcess(contextlib.AbstractContextManager):
     """A process that runs one call after another, and is replaced after a crash or a hang."""
 
     def __init__(self):
-        self._executor = None
-
-    def __enter__(self):
-        return self
+        self._executor = ProcessPoolExecutor(1, get_context("spawn"))  # starts with the first call
 
     def __exit__(self, *_):
-        if self._executor is not None:
-            self._executor.shutdown()
+        self._executor.shutdown()
 
     def call(self, function, *arguments, seconds=SECONDS):
-        if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, get_context("spawn"))
         try:
             return self._executor.submit(_measured, function, *arguments).result(seconds)
         except (BrokenProcessPool, futures.TimeoutError) as error:
             for process in list(self._executor._processes.values()):
                 process.kill()
             self._executor.shutdown()
-            self._executor = None
+            self._executor = ProcessPoolExecutor(1, get_context("spawn"))
             return Outcome(None, "", 0, type(error).__name__)
 
 
@@ -164,24 +158,23 @@ def test_damaged_inputs_end_in_one_line(process, tmp_path, tries):
 
 
 @scored("damaged picture or video")
-def test_damaged_pictures_and_videos_are_read_or_refused(tmp_path, tries):
+def test_damaged_pictures_and_videos_are_read_or_refused(process, tmp_path, tries):
     files, codes = file_kit.pictures_and_videos(tmp_path), set()
     contents = list(files.values())
-    with IsolatedProcess() as process:
-        for name, content in files.items():
-            for seed in range(tries(8, 500)):
-                rng = np.random.default_rng(seed)
-                other = contents[rng.integers(len(contents))]
-                changed = (
-                    content[: rng.integers(len(content))],
-                    file_kit.damaged(content, rng),
-                    file_kit.with_lies(content, rng),
-                    file_kit.spliced(content, other, rng),
-                )[seed % 4]
-                (tmp_path / name).write_bytes(changed)
-                outcome = process.call(file_kit.read_source, str(tmp_path / name), ["stop", "skip"][seed // 4 % 2])
-                codes.add(outcome.code)
-                yield (name, seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
+    for name, content in files.items():
+        for seed in range(tries(8, 500)):
+            rng = np.random.default_rng(seed)
+            other = contents[rng.integers(len(contents))]
+            changed = (
+                content[: rng.integers(len(content))],
+                file_kit.damaged(content, rng),
+                file_kit.with_lies(content, rng),
+                file_kit.spliced(content, other, rng),
+            )[seed % 4]
+            (tmp_path / name).write_bytes(changed)
+            outcome = process.call(file_kit.read_source, str(tmp_path / name), ["stop", "skip"][seed // 4 % 2])
+            codes.add(outcome.code)
+            yield (name, seed, outcome), outcome.code in (0, 2) and outcome.megabytes < MEGABYTES
     assert {0, 2} <= codes
 
 
