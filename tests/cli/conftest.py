@@ -95,8 +95,8 @@ def video(tmp_path, frames):
 
 
 @pytest.fixture
-def signal_after(monkeypatch):
-    """A function that makes this process get a signal after that many frames of a run."""
+def after_frames(monkeypatch):
+    """A function that makes this process get a signal, or calls a function, after that many frames of a run."""
 
     def send(frames, number):
         plain = Statistics.__call__
@@ -105,7 +105,7 @@ def signal_after(monkeypatch):
             plain(self, frame, separation)
             if self.frames == frames:
                 monkeypatch.setattr(Statistics, "__call__", plain)
-                os.kill(os.getpid(), number)
+                number() if callable(number) else os.kill(os.getpid(), number)
 
         monkeypatch.setattr(Statistics, "__call__", count)
 

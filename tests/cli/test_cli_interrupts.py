@@ -20,8 +20,8 @@ ENDED = "stopped after 7 frames; the outputs end there"
 
 
 @pytest.mark.parametrize("number", BY)
-def test_signal_finishes_the_outputs(cli, tmp_path, video, signal_after, number):
-    signal_after(7, number)
+def test_signal_finishes_the_outputs(cli, tmp_path, video, after_frames, number):
+    after_frames(7, number)
     handler = signal.getsignal(signal.SIGTERM)
     out, model = tmp_path / "out", tmp_path / "m.npz"
     answer = cli("run", video, "-o", out, "--save-model", model)
@@ -32,15 +32,15 @@ def test_signal_finishes_the_outputs(cli, tmp_path, video, signal_after, number)
     assert len(read_video(out / "mask.mkv")) == 7
     assert not bgsub.BackgroundSubtractor.load(model).empty()
     assert signal.getsignal(signal.SIGTERM) == handler
-    signal_after(7, number)  # no advice to use options that scan does not have
+    after_frames(7, number)  # no advice to use options that scan does not have
     assert cli("scan", video).err == f"bgsub: error: video '{video}': stopped after 7 frames\n"
 
 
 @pytest.mark.parametrize(
     ("words", "number"), [(("track",), signal.SIGTERM), (("live", "--no-window", "--fast"), signal.SIGINT)]
 )
-def test_json_of_a_stopped_run(cli, tmp_path, video, signal_after, words, number):
-    signal_after(7, number)
+def test_json_of_a_stopped_run(cli, tmp_path, video, after_frames, words, number):
+    after_frames(7, number)
     answer = cli(words[0], video, "-o", tmp_path / "out", *words[1:], "--json")
     result = json.loads(answer.out)
     assert (answer.code, result["stopped"], result["frames"]) == (128 + number, signal.Signals(number).name, 7)
@@ -49,8 +49,8 @@ def test_json_of_a_stopped_run(cli, tmp_path, video, signal_after, words, number
 
 
 @pytest.mark.parametrize(("words", "code"), [(("run", "--duration", "1000s"), 130), (("live", "--no-window"), 0)])
-def test_camera_is_ended_by_ctrl_c(cli, tmp_path, endless_stream, signal_after, words, code):
-    signal_after(7, signal.SIGINT)
+def test_camera_is_ended_by_ctrl_c(cli, tmp_path, endless_stream, after_frames, words, code):
+    after_frames(7, signal.SIGINT)
     answer = cli(*words, endless_stream.address, "-o", tmp_path / "out", "--json")
     assert (answer.code, json.loads(answer.out)["stopped"]) == (code, "SIGINT")
     assert answer.err == (f"bgsub: error: stream '{endless_stream.address}': {ENDED}\n" if code else "")
@@ -75,9 +75,9 @@ def test_signal_during_a_failure_wins():
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, number):
+def test_stopped_run_explains_how_to_continue(cli, tmp_path, after_frames, number):
     words = write_images(tmp_path / "frames", make_scene(120)), "-o", tmp_path, *QUICK
-    signal_after(70, number)
+    after_frames(70, number)
     answer = cli("run", *words, "--resume")
     assert answer.code == 128 + number
     assert "; stopped by " in answer.out

@@ -18,7 +18,6 @@ from test_server import Client
 from video_fakes import FakeCapture, read_video
 
 from bgsub.events.annotation import COLOURS
-from bgsub.jobs.job import Statistics
 
 
 @pytest.fixture
@@ -62,15 +61,8 @@ def test_camera_that_stops(cli, tmp_path, camera, words):
 
 
 @pytest.mark.parametrize("words", [("live", "--no-window"), ("run",)])
-def test_duration_ends_while_a_camera_is_lost(cli, tmp_path, endless_stream, monkeypatch, words):
-    plain = Statistics.__call__
-
-    def count(self, frame, separation):
-        plain(self, frame, separation)
-        endless_stream.refuse(60)
-        endless_stream.cut()
-
-    monkeypatch.setattr(Statistics, "__call__", count)
+def test_duration_ends_while_a_camera_is_lost(cli, tmp_path, endless_stream, after_frames, words):
+    after_frames(1, lambda: (endless_stream.refuse(60), endless_stream.cut()))
     answer = cli(*words, endless_stream.address, "-o", tmp_path, "--duration", "1s", *QUICK).ok()
     assert "stopped" not in answer.out
 

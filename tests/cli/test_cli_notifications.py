@@ -51,8 +51,8 @@ def test_lost_notifications_are_counted(cli, video, tmp_path, short_end):
     assert answer.err.startswith(f"bgsub: webhook {address}: no answer: Connection refused; ")
 
 
-def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_after, short_end):
-    signal_after(200, 15)
+def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, after_frames, short_end):
+    after_frames(200, 15)
     with receiving(always=HANG) as server:
         begin = time.monotonic()
         words = ("live", endless_stream.address, *QUICK, "--no-window", "--json", "--min-event-length", 0)
@@ -64,10 +64,10 @@ def test_hanging_destinations_do_not_delay_the_run(cli, endless_stream, signal_a
     assert seconds - result["seconds"] < 60  # the run waits for both destinations together
 
 
-def test_resumed_run_may_have_another_address(cli, video, tmp_path, signal_after):
+def test_resumed_run_may_have_another_address(cli, video, tmp_path, after_frames):
     with receiving() as server:
         words = ("run", video, "-o", tmp_path / "out", "--resume", "--save", "mask.png", *QUICK)
-        signal_after(20, 15)
+        after_frames(20, 15)
         assert cli(*words, "--webhook", server.address).code == 143
         assert server.address.encode() not in (tmp_path / "out" / ".resume" / "state").read_bytes()
         cli(*words, "--webhook", f"{server.address}/new").ok()

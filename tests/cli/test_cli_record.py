@@ -115,8 +115,8 @@ def test_motion_across_two_files_is_one_clip(cli, here, films):
         np.testing.assert_array_equal(frames[40].image, next(iter(source)).image)
 
 
-def test_stopped_run_keeps_its_clip_and_other_outputs(cli, here, plain, signal_after):
-    signal_after(70, signal.SIGINT)
+def test_stopped_run_keeps_its_clip_and_other_outputs(cli, here, plain, after_frames):
+    after_frames(70, signal.SIGINT)
     words = ("-o", "out", "--save", "mask", "--event-formats", "csv", "--record", "clips", *TIGHT, *QUICK)
     answer = cli("run", plain, *words)
     assert answer.code == 130
