@@ -1,6 +1,5 @@
 """Damaged and crafted files end in a result or one line, without a crash, a hang or much memory."""
 
-import ast
 import contextlib
 import copy
 import io
@@ -211,12 +210,7 @@ def test_damaged_checkpoints_are_refused_or_resumed(process, tmp_path, tries):
 
 
 def test_the_library_never_unpickles():
-    modules = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
+    names = r"\b(pickle|marshal|shelve|dill|joblib|cloudpickle)\b"
+    wrong = rf"\b(from|import)\b.*(\([^)]*)?{names}|(?<![\w.])(eval|exec)\(|allow_pickle\b(?! ?= ?False\b)"
     for path in Path(bgsub.__path__[0]).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                names = [*(alias.name for alias in node.names), getattr(node, "module", None) or ""]
-                assert not modules & {name.split(".")[0] for name in names}, path
-            if isinstance(node, ast.keyword):
-                assert node.arg != "allow_pickle" or node.value.value is False, path
-            assert not (isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"eval", "exec"}), path
+        assert not re.search(wrong, path.read_text()), path
