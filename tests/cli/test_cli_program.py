@@ -25,7 +25,6 @@ from bgsub.cli.settings import long_names
 from bgsub.scene import kernel_warmup
 
 HEAVY = "{'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)"
-WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
 
 def run(*words, **variables):
@@ -38,7 +37,7 @@ def test_no_command_shows_the_help(cli):
     assert cli().code == 0
 
 
-@pytest.mark.parametrize("command", WITH_PARAMETERS)
+@pytest.mark.parametrize("command", ["run", "track", "batch", "live", "evaluate", "bench"])
 def test_every_parameter_is_an_option(command):
     options = {option.name: option for option in program.commands[command].params}
     for name, parameter in METHOD_PARAMETERS.items():
@@ -235,7 +234,7 @@ def test_help_fits_the_terminal(shown, name):
 
 
 @COMMANDS
-def test_help_all_shows_all_options_in_groups(shown, name):
+def test_help_all_shows_all_options_in_groups_and_names_no_others(shown, name):
     command = program.commands[name]
     text = shown(name, "--help-all")
     assert name in LONG or shown(name) == text
@@ -246,6 +245,8 @@ def test_help_all_shows_all_options_in_groups(shown, name):
         assert [option.opts[0] for option in options] == [flag for flag in flags(found[group]) if flag != "-h"]
     assert "-h" in flags(found["Running"])
     assert text.endswith("In every command: --quiet, --verbose, --log, --progress; see bgsub --help\n")
+    known = {flag for one in (program, command) for option in one.params for flag in option.opts}
+    assert set(re.findall(r"--[a-z][a-z0-9-]*", text)) <= known | {"--help", "--help-all"}
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -255,12 +256,6 @@ def test_help_shows_the_common_options(shown, name):
     assert listed == {option.opts[0] for key, option in long_names(command).items() if key in command.common}
     number = sum(len(flags(rows)) for rows in sections(shown(name, "--help-all")).values())
     assert f"All {number} options: bgsub {name} --help-all\n" in text
-
-
-@COMMANDS
-def test_help_names_options_of_the_command_only(shown, name):
-    known = {flag for command in (program, program.commands[name]) for one in command.params for flag in one.opts}
-    assert set(re.findall(r"--[a-z][a-z0-9-]*", shown(name, "--help-all"))) <= known | {"--help", "--help-all"}
 
 
 @pytest.fixture
