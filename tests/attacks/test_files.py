@@ -78,9 +78,6 @@ def _measured(function, *arguments):
     return Outcome(code, messages.getvalue()[-2000:], _peak() - before, failure)
 
 
-LITTLE = 200  # megabytes
-
-
 @pytest.fixture(scope="module")
 def process():
     with IsolatedProcess() as process:
@@ -95,7 +92,7 @@ def test_invalid_models_are_refused_in_one_line(process, tmp_path):
     assert process.call(invoke, [*command, str(model)]).code == 0
     for title, path in file_kit.crafted_models(model, tmp_path):
         outcome = process.call(invoke, [*command, str(path)])
-        yield (title, outcome), outcome.is_clean and outcome.code == 2 and outcome.megabytes < LITTLE
+        yield (title, outcome), outcome.is_clean and outcome.code == 2 and outcome.megabytes < 200
 
 
 @pytest.mark.parametrize("has_bounds_checks", [False, True])

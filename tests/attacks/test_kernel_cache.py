@@ -1,7 +1,4 @@
-"""A damaged kernel cache is compiled again, with one warning; a cache that others can write gives a warning.
-
-Versions of Numba that share a folder keep a cache each.
-"""
+"""A damaged kernel cache is compiled again, with one warning; a cache that others can write gives a warning."""
 
 import os
 import subprocess

@@ -1,8 +1,4 @@
-"""Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill.
-
-A resumed run raises the errors of its caller as they are, and a killed run leaves nothing hidden for ever. Of two runs
-that start together with the same outputs, one writes them completely and the other is refused.
-"""
+"""Killed at any frame or time, a run and a batch are resumed with the same bytes as without a kill."""
 
 import os
 import random

@@ -1,7 +1,4 @@
-"""A full disk, little memory and few open files: one line, the right exit code, and no incomplete output.
-
-The size of files is limited here with RLIMIT_FSIZE, which has the effect of a full disk in the middle of a write.
-"""
+"""A full disk, little memory and few open files: one line, the right exit code, and no incomplete output."""
 
 import gc
 import json
@@ -35,8 +32,6 @@ from bgsub.video._pyav import av
 from bgsub.video.sources.image_header import announced_size, is_possible
 
 resource = pytest.importorskip("resource", reason="limits exist on Unix only")
-needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
 
 RUN = ("--start-frames", "10", "--quiet")
 VIDEO = ("run", "video.avi", "-o", "out")
@@ -88,6 +83,7 @@ def place(inputs, here):
 @pytest.mark.parametrize("kind", COMMANDS)
 @scored("full disk: {kind}")
 def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, serial, tries):
+    """A limit of the size of files has the effect of a full disk in the middle of a write."""
     words = COMMANDS[kind]
     assert invoke(words) == 0, capsys.readouterr().err
     whole = content(place / "out")
@@ -114,7 +110,7 @@ def start(*words, code="", **options):
     return process.returncode, (process.stderr or b"").decode()
 
 
-@needs_full
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_or_closed_terminal_gives_the_exit_code(place, score, monkeypatch, unbuffered):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
@@ -243,7 +239,7 @@ def test_large_pictures_in_a_video_are_not_decoded(little_memory, capsys):
         yield (name, code, err), is_clear and "4200" not in err
 
 
-@needs_linux
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
 @scored("refused memory")
 def test_refused_memory_ends_in_one_line(tmp_path, tries):
     """Disable the estimate, and limit the address space."""

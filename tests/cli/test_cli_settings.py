@@ -11,8 +11,6 @@ import bgsub
 from bgsub.cli import program
 from bgsub.cli.settings import Command
 
-FOUND = "bgsub: settings from bgsub.toml in this folder: "
-
 
 @pytest.fixture
 def place(settings):
@@ -58,7 +56,7 @@ def test_only_a_file_of_the_folder_is_announced(cli, place, write):
     write("[live]\nview = 'mask'")  # no setting of this command
     cli(*words).clean()
     write("quiet = true")
-    assert cli(*words).ok().err == f"{FOUND}quiet\n"
+    assert cli(*words).ok().err == "bgsub: settings from bgsub.toml in this folder: quiet\n"
     cli("--config", "bgsub.toml", *words).clean()
 
 

@@ -22,7 +22,6 @@ def place(here):
 
 
 TAKEN = "cannot write into folder '{}': 'taken' is a file, not a folder"
-ONE_VIEW = "standard output takes the frames of one view (--save), no event files"
 NO_PIPE = "-o takes a folder here; bgsub run writes to standard output"
 WRONG = {
     "run frames -o taken": TAKEN.format("taken"),
@@ -68,7 +67,7 @@ WRONG = {
     "live - - --no-window -o out": "each camera can be given once, got - twice",
     "live 0 1 --no-window -o -": "standard output takes one camera, got several",
     "run - - -o out": "'-' does not exist: several sources are the video files, or the images, of",
-    "run frames -o - --record clips": ONE_VIEW,
+    "run frames -o - --record clips": "standard output takes the frames of one view (--save), no event files",
     "run - -o out --resume": "a run through a pipe cannot be resumed",
     "decompose frames -o -": NO_PIPE,
     "track frames -o -": NO_PIPE,

@@ -23,9 +23,7 @@ from video_fakes import write_video
 from bgsub import synthetic
 from bgsub.cli import invoke, program
 
-# Pages with their own tests.
-ELSEWHERE = {"home-automation.md", "security.md"}
-RUN = [page for page in PAGES if page not in ELSEWHERE]
+RUN = [page for page in PAGES if page not in ("home-automation.md", "security.md")]  # these have their own tests
 _PROGRAMS = Path(sys.executable).parent
 # The demo of the tutorials is shorter here.
 _SHORTER = {"--duration 20s": "--duration 16s", "500 frames": "400 frames"}

@@ -19,10 +19,7 @@ CODES = np.array([[0, 50, 85], [170, 255, 0]], np.uint8)
 
 
 def make_sequence(folder, numbers=range(1, 5), masks=None, moving=None, truth=None, size=(12, 16), name="in{:06d}.png"):
-    """Write a sequence and return its folder.
-
-    Its left `moving` columns move, by default as many as the number of the frame, or what `truth` says.
-    """
+    """Write a sequence; its left `moving` columns move, as many as the number of the frame, or what `truth` says."""
     for part in ("input", "groundtruth"):
         (folder / part).mkdir(parents=True)
     for number in numbers:

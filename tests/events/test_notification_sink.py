@@ -21,8 +21,6 @@ from bgsub.events.notifications.sink import Delivery, NotificationSink, finish_a
 from bgsub.events.recorder import RecorderSink
 from bgsub.video.regions import Regions
 
-GAP = 3.0  # seconds without motion after which it has ended
-
 
 def boxes_of(index, moving=range(100, 140)):
     """Return a box that moves to the right, largest in frame 120."""
@@ -66,7 +64,7 @@ def test_start_and_end():
     (now,), (largest,) = start.objects, end.objects
     assert (now.id, now.box, now.frame) == (1, (18, 10, 12, 12), 108)  # certain after 0.3 s
     assert (largest.id, largest.box, largest.frame) == (1, (30, 10, 20, 12), 120)
-    assert sent == {0: 0, 1: 108, 2: 139 + GAP * RATE + 1}
+    assert sent == {0: 0, 1: 108, 2: 139 + 3 * RATE + 1}  # motion has ended after 3 s without it
 
 
 def test_the_snapshot_is_the_peak_of_two_seconds(tmp_path):
