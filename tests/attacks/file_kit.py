@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import resource
 import struct
 import zipfile
 from functools import cache
@@ -17,6 +16,7 @@ from av_files import write_av
 from checkpoint_kit import raise_at
 from cli_inputs import write_sequence
 from scipy.io import savemat
+from sink_kit import limited
 from video_fakes import write_images
 
 from bgsub import BackgroundSubtractor
@@ -266,16 +266,12 @@ def spliced(content, other, rng):
 def read_source(path, on_error):
     """Return 0 if a file is read to its end, 2 if it is refused; with at most 1.5 GB of addresses."""
     size = int(Path("/proc/self/status").read_text().partition("VmSize:")[2].split()[0]) * 1000
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (size + 1_500_000_000, before[1]))
     try:
-        with open_source(path, on_error=on_error) as source:
+        with limited("AS", size + 1_500_000_000), open_source(path, on_error=on_error) as source:
             for _ in source.alike(source):
                 pass
     except BgsubError as error:
         return 2 if "\n" not in str(error) else 3
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
     return 0
 
 

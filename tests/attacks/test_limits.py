@@ -21,7 +21,7 @@ from event_scenes import STORED
 from file_kit import npy_of, write_members
 from live_fakes import beside
 from scoring import scored
-from sink_kit import file_limit
+from sink_kit import limited
 from video_fakes import content, needs_pipes, separate, write_images, write_png, write_video
 
 from bgsub._opencv import cv2
@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_no_incomplete_output(kind, place, capsys, serial, tr
     for share in tries([50], [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]):
         output = place / f"out{share}"
         output.mkdir()
-        with file_limit(largest * share // 100):
+        with limited("FSIZE", largest * share // 100):
             capsys.readouterr()
             code = invoke([word.replace("out", output.name, 1) if word.startswith("out") else word for word in words])
         incomplete = [name for name, data in content(output, NOT_OUTPUTS).items() if data != whole.get(name)]

@@ -40,16 +40,17 @@ def feed_and_raise(sink, images, error, **options):
 
 
 @contextmanager
-def file_limit(size):
-    """Let no file of this process grow beyond `size` bytes."""
+def limited(kind, size):
+    """Limit the size of files ("FSIZE") or of the addresses ("AS") of this process."""
     import resource  # noqa: PLC0415 - not on Windows
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    number = getattr(resource, f"RLIMIT_{kind}")
+    soft, hard = resource.getrlimit(number)
+    resource.setrlimit(number, (size, hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        resource.setrlimit(number, (soft, hard))
 
 
 def files(folder):

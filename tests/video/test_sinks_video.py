@@ -9,7 +9,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from sink_kit import fed, feed, feed_and_raise, file_limit, files, make, random_images, read_images
+from sink_kit import fed, feed, feed_and_raise, files, limited, make, random_images, read_images
 from video_fakes import make_frames, read_video, separate
 
 from bgsub._opencv import cv2
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_grow_does_not_get_its_final_name(tmp_path, name, lim
     sink = make(name, tmp_path)
     if checked:
         sink.checkpoint()
-    with file_limit(limit), pytest.raises(SinkError, match=f"{name}' cannot be written: File too large"):
+    with limited("FSIZE", limit), pytest.raises(SinkError, match=f"{name}' cannot be written: File too large"):
         fed(sink, noise)
     assert (capfd.readouterr(), caplog.messages) == (("", ""), [])
     assert name not in files(tmp_path)
