@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +56,15 @@ def videos(tmp_path_factory):
     return folder
 
 
-def start(program, *words, folder):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, *words], cwd=folder, start_new_session=True, **pipes)
+@contextmanager
+def started(program, *words, folder):
+    """Start a program in its own process group, and kill it at the end of the block."""
+    pipes, command = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}, [sys.executable, "-c", program, *words]
+    with subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def takes_signals(pid):
@@ -81,8 +87,7 @@ def starting_workers(pid):
 
 def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAIT):
     """Start the program, send it signals, and return what was wrong about its end, or an empty text."""
-    process = start(PROGRAM, *words, folder=folder)
-    try:
+    with started(PROGRAM, *words, folder=folder) as process:
         wait_until(lambda: begun(process.pid) or process.poll() is not None, WAIT)
         time.sleep(delay)
         if process.poll() is not None:
@@ -98,9 +103,6 @@ def attack(words, folder, pattern, delay, pause, begun=takes_signals, within=WAI
             _, err = process.communicate(timeout=within)
         except subprocess.TimeoutExpired:
             return "hangs"
-    finally:
-        process.kill()
-        process.communicate()
     lines = [line for line in err.splitlines() if not ALLOWED.match(line)]
     codes = (0, *(128 + NUMBERS[letter] for letter in pattern if letter in NUMBERS))
     if process.returncode not in codes or len(lines) > 1 or "Traceback" in err:
@@ -157,8 +159,7 @@ def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):
         "        open('interrupted', 'w').close(); time.sleep(600)\n"
         f"run.make_subtractor = stubborn; {TAKE_SIGNALS} cli.main()\n"
     )
-    process = start(program, "run", "x.avi", "-o", "out", folder=tmp_path)
-    try:
+    with started(program, "run", "x.avi", "-o", "out", folder=tmp_path) as process:
         wait_until((tmp_path / "begun").exists, WAIT)
         process.send_signal(signal.SIGINT)
         wait_until((tmp_path / "interrupted").exists, WAIT)
@@ -167,8 +168,5 @@ def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=WAIT)
-    finally:
-        process.kill()
-        process.communicate()
     assert process.returncode == 143
     assert err.strip() == "bgsub: error: stopped by SIGTERM"
