@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 from video_fakes import write_images
 
-from bgsub._opencv import cv2
-
 HEIGHT, WIDTH, SQUARE, QUICK = 32, 48, 10, ("--start-frames", 10)
 # A shell may make a background process ignore Ctrl-C.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom bgsub.cli import main\n"
@@ -34,7 +32,3 @@ def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:
 
 def names(folder: str | Path) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
-
-
-def read_masks(folder: Path) -> list[np.ndarray]:
-    return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.iterdir())]

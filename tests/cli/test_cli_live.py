@@ -12,8 +12,9 @@ import tomllib
 import numpy as np
 import pytest
 import serve_camera
-from cli_inputs import QUICK, make_scene, names, read_masks
+from cli_inputs import QUICK, make_scene, names
 from live_fakes import FakeDisplay
+from sink_kit import read_images
 from test_server import Client
 from video_fakes import FakeCapture, read_video
 
@@ -101,7 +102,7 @@ def test_events_and_regions(cli, tmp_path, video):
     cli("live", video, "--no-window", "-o", out, *words).clean()
     assert names(out) == ["boxes", "events.csv", "mask", "regions.csv"]
     assert (out / "regions.csv").read_text().splitlines()[1].startswith("left,")
-    masks, boxes = read_masks(out / "mask"), read_masks(out / "boxes")
+    masks, boxes = read_images(out / "mask"), read_images(out / "boxes")
     assert any((picture == COLOURS[1]).all(axis=2).any() for picture in boxes)
     assert (boxes[-1][100, 160:176] == 255).any()  # the outline of the region
     assert any(mask.any() for mask in masks)

@@ -8,8 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from cli_inputs import PROGRAM, QUICK, make_scene, read_masks
+from cli_inputs import PROGRAM, QUICK, make_scene
 from live_fakes import wait_until
+from sink_kit import read_images
 from video_fakes import needs_pipes, read_video, streamed
 
 pytestmark = needs_pipes
@@ -37,7 +38,7 @@ def test_frames_in_and_out(cli, tmp_path, frames, folder):
     assert err.startswith('{"source": "standard input", "frames": 30, ')
     (tmp_path / "mask.mkv").write_bytes(out)
     got = np.array(read_video(tmp_path / "mask.mkv"))[..., 0]
-    np.testing.assert_array_equal(got, read_masks(tmp_path / "expected" / "mask"))
+    np.testing.assert_array_equal(got, read_images(tmp_path / "expected" / "mask"))
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from cli_inputs import QUICK, make_scene, names, read_masks
+from cli_inputs import QUICK, make_scene, names
+from sink_kit import read_images
 from video_fakes import read_table, read_video, write_images, write_video
 
 import bgsub
@@ -27,7 +28,7 @@ def test_masks_of_a_video_are_lossless(cli, tmp_path, video, frames):
     written = f"wrote {out / 'mask.mkv'}, {out / 'mask'}"
     assert answer.out == f"video '{video}': 30 frames of 48x32; foreground {share:.1f} %; {written}\n"
     np.testing.assert_array_equal([frame[:, :, 0] for frame in read_video(out / "mask.mkv")], masks)
-    np.testing.assert_array_equal(read_masks(out / "mask"), masks)
+    np.testing.assert_array_equal(read_images(out / "mask"), masks)
     assert names(out / "mask") == [f"bin{number:06d}.png" for number in range(30)]
     assert np.count_nonzero(masks[-1][8:18]) == pytest.approx(100, abs=20)
     assert not masks[11].any()
@@ -43,7 +44,7 @@ def test_every_view(cli, tmp_path, size):
     assert f"20 frames of {size[1]}x{size[0]}; foreground 0.0 %; wrote" in answer.out
     assert answer.out.endswith(f"; wrote {', '.join(str(out / view) for view in [*VIEWS, *videos])}\n")
     assert (names(out), {len(read_video(out / video)) for video in videos}) == (sorted([*VIEWS, *videos]), {20})
-    images = {view: read_masks(out / view) for view in VIEWS}
+    images = {view: read_images(out / view) for view in VIEWS}
     assert ({len(found) for found in images.values()}, images["mask"][0].shape) == ({20}, size)
     assert images["panel"][0].shape[:2] == (2 * size[0], 2 * size[1])
 
@@ -54,7 +55,7 @@ def test_video_shorter_than_the_start_phase(cli, tmp_path, count, noun):
     answer = cli("run", tmp_path / "in", "-o", tmp_path / "out", "--online").clean()
     warning = "video shorter than the start phase, all masks are provisional; " if count < 51 else ""
     assert f": {noun} of 48x32; foreground 0.0 %; {warning}wrote" in answer.out
-    assert len(read_masks(tmp_path / "out" / "mask")) == count
+    assert len(read_images(tmp_path / "out" / "mask")) == count
 
 
 def test_events_are_counted(cli, tmp_path):
@@ -73,7 +74,7 @@ def test_saved_model_continues(cli, tmp_path, frames, cut):
     first = cli("run", tmp_path / "first", "-o", tmp_path / "b", "--save-model", model, "--rank", 2, *QUICK).ok()
     assert first.out.endswith(f"wrote {tmp_path / 'b' / 'mask'}, {model}\n")
     cli("run", tmp_path / "second", "-o", tmp_path / "c", "--model", model).ok()
-    masks = [*read_masks(tmp_path / "b" / "mask"), *read_masks(tmp_path / "c" / "mask")]
+    masks = [*read_images(tmp_path / "b" / "mask"), *read_images(tmp_path / "c" / "mask")]
     np.testing.assert_array_equal(masks, expected_masks(frames, rank=2, start_frames=10))
 
 
@@ -129,7 +130,7 @@ def test_numbers_and_times_of_a_part(cli, tmp_path, form, start, number):
     (row,) = read_table(out / "events.csv")
     event = json.loads((out / "events.jsonl").read_text())
     index = np.load(out / "mask.npz")["index"]
-    mask = next(n for n, image in enumerate(read_masks(out / "mask")) if (image == 255).sum() > 50)
+    mask = next(n for n, image in enumerate(read_images(out / "mask")) if (image == 255).sum() > 50)
     assert (index[0], names(out / "mask")[0]) == (FIRST, f"bin{number:06d}.png")
     assert [int(row["start_frame"]), event["start_frame"], event["track"]["frame"][0], index[mask]] == [COME] * 4
     assert names(out / "mask")[mask] == f"bin{number + COME - FIRST:06d}.png"
