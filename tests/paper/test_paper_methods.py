@@ -8,6 +8,7 @@ import packages
 import pytest
 from baselines import Grasta, Grouse, IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels, accaltproj, sparcs
 from baselines.orpca import project
+from planted import relative_error as error
 from scipy.linalg import expm
 
 from bgsub.errors import ParameterError
@@ -22,10 +23,6 @@ def rng():
 @pytest.fixture
 def planted(rng):
     return np.linalg.qr(rng.standard_normal((100, 3)))[0]
-
-
-def error(found, true):
-    return np.linalg.norm(found - true) / np.linalg.norm(true)
 
 
 def largest_sine(B, U):
