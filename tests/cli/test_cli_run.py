@@ -139,11 +139,6 @@ def test_numbers_and_times_of_a_part(cli, tmp_path, form, start, number):
 
 
 @pytest.fixture
-def place(settings, folder):
-    return settings
-
-
-@pytest.fixture
 def day(cli):
     """A function that runs a daily command with further options."""
     numbers = iter(range(99))
@@ -154,44 +149,44 @@ def day(cli):
     return call
 
 
-def test_same_command_starts_and_continues_a_model(day, place):
+def test_same_command_starts_and_continues_a_model(day, settings, folder):
     assert day(*QUICK).clean().out.endswith(", m.npz\n")
-    before = (place / "m.npz").read_bytes()
-    write_images(place / "three", make_scene(3, empty=3))
+    before = (settings / "m.npz").read_bytes()
+    write_images(settings / "three", make_scene(3, empty=3))
     second = day(*QUICK, source="three").clean()
     assert "shorter than the start phase" not in second.out
     assert second.out.endswith(", m.npz\n")
-    assert (place / "m.npz").read_bytes() != before
+    assert (settings / "m.npz").read_bytes() != before
     assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
 
 
-def test_failed_run_keeps_the_old_model(day, place, monkeypatch):
+def test_failed_run_keeps_the_old_model(day, settings, folder, monkeypatch):
     assert day(*QUICK).code == 0
-    before = (place / "m.npz").read_bytes()
+    before = (settings / "m.npz").read_bytes()
     monkeypatch.setattr("bgsub.video.sinks.images.write_image", Mock(side_effect=[None] * 7 + [SinkError("full")]))
     assert day(*QUICK).code == 1
-    assert (place / "m.npz").read_bytes() == before
+    assert (settings / "m.npz").read_bytes() == before
 
 
-def test_model_of_a_damaged_source_and_of_other_frames(day, place):
-    (place / "frames" / "in000027.png").write_bytes(b"no image")
+def test_model_of_a_damaged_source_and_of_other_frames(day, settings, folder):
+    (settings / "frames" / "in000027.png").write_bytes(b"no image")
     assert day(*QUICK).code == 1
     assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
-    write_images(place / "small", make_scene(3, 30, 40))
+    write_images(settings / "small", make_scene(3, 30, 40))
     day(*QUICK, source="small").refused("the saved model, uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)")
     day(*QUICK, "--min-area", "0.1").refused("made with --min-area 0.0002, so --min-area 0.1 cannot be given")
     day(*QUICK, "--preset", "calm").refused("so --preset with its --min-area 0.001 cannot be given")
 
 
-def test_parameters_from_a_file_apply_to_new_models(cli, day, place):
-    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
+def test_parameters_from_a_file_apply_to_new_models(cli, day, settings, folder):
+    (settings / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
     message = "bgsub: settings from bgsub.toml in this folder: rank, start-frames\n"
     assert day().err == message
     assert day().err == message
-    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
+    (settings / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
     ignored = "bgsub: the model m.npz keeps its rank = 2; bgsub.toml: 'rank' in [method] is ignored\n"
     assert day().ok().err == message + ignored
     assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == 2
-    (place / "bgsub.toml").write_text("rank = 4")
+    (settings / "bgsub.toml").write_text("rank = 4")
     answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
     assert "keeps its rank = 2; bgsub.toml: 'rank' is ignored\n" in answer.err
