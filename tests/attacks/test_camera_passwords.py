@@ -1,7 +1,6 @@
 """The password of a camera goes to the host of its address only, and only behind a certificate that is verified."""
 
 import socket
-from contextlib import ExitStack, contextmanager
 
 import pytest
 from camera_servers import BASIC, CERTIFICATE, HttpCamera, RtspCamera, add_tls
@@ -18,12 +17,6 @@ from bgsub.video.sources.camera_address import file_name
 
 TIMES = {"open_timeout": 5, "read_timeout": 5, "reconnect": False}
 DIGEST = 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'
-
-
-@contextmanager
-def cameras(*servers):
-    with ExitStack() as stack:
-        yield [stack.enter_context(serving(server)) for server in servers]
 
 
 def error_of(address, **options):
@@ -44,7 +37,7 @@ def video(tmp_path):
 @pytest.mark.parametrize("ask", [BASIC, DIGEST], ids=["basic", "digest"])
 @scored("impostor behind {scheme}")
 def test_an_impostor_gets_no_password(scheme, ask, video, monkeypatch, tries):
-    with cameras(HttpCamera(ask) if scheme == "https" else RtspCamera(video, BASIC)) as (server,):
+    with serving(HttpCamera(ask) if scheme == "https" else RtspCamera(video, BASIC)) as server:
         add_tls(server)
         for _ in range(tries(2, 50)):
             for trusted, host, reason in (
@@ -69,7 +62,7 @@ def test_a_camera_without_verification_is_marked(tmp_path, capsys):
     with LiveSession([job], window=False, page={"port": 0}) as session:
         (name,) = session.controls
         assert (name, file_name(name)) == ("https://gate/x (certificate not verified)", "gate-x")
-    with cameras(HttpCamera()) as (server,):
+    with serving(HttpCamera()) as server:
         add_tls(server)
         place = f"localhost:{server.port}/x"
         command = ["run", f"https://me:secret@{place}", "-o", str(tmp_path), "--duration", "1"]
@@ -79,7 +72,7 @@ def test_a_camera_without_verification_is_marked(tmp_path, capsys):
 
 
 def test_a_playlist_without_verified_parts_is_refused(score):
-    with cameras(HttpCamera(BASIC)) as (server,):
+    with serving(HttpCamera(BASIC)) as server:
         add_tls(server)
         errors = [error_of(f"https://me:secret@localhost:{server.port}/x.{kind}") for kind in ("m3u8", "mpd")]
         score("playlist over https", [(error, "--insecure" in error and not server.requests) for error in errors])
@@ -113,7 +106,7 @@ def places(server, other, secure):
 @pytest.mark.parametrize("ask", [BASIC, DIGEST], ids=["basic", "digest"])
 @scored("redirect over http with a password")
 def test_redirects_over_http_carry_no_password_elsewhere(ask, tries):
-    with cameras(HttpCamera(ask), HttpCamera(ask), HttpCamera(ask)) as (server, other, secure):
+    with serving(HttpCamera(ask)) as server, serving(HttpCamera(ask)) as other, serving(HttpCamera(ask)) as secure:
         add_tls(secure)
         for code in (302, 307, *tries((), (301, 303, 308))):
             for place in places(server, other, secure):
@@ -128,7 +121,7 @@ def test_redirects_over_http_carry_no_password_elsewhere(ask, tries):
 
 
 def test_https_is_not_redirected_to_http(score):
-    with cameras(HttpCamera(), HttpCamera()) as (server, other):
+    with serving(HttpCamera()) as server, serving(HttpCamera()) as other:
         add_tls(server)
         server.answer = lambda _: (302, {"Location": f"http://localhost:{other.port}/x"})
         errors = [error_of(f"https://{user}localhost:{server.port}/x", insecure=True) for user in ("", "me:secret@")]
@@ -144,7 +137,7 @@ def test_https_is_not_redirected_to_http(score):
 def test_redirects_of_playlists_carry_no_password():
     """FFmpeg itself reads playlists, and their parts."""
     parts = b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n%s\n#EXT-X-ENDLIST\n"
-    with cameras(HttpCamera(BASIC), HttpCamera(BASIC)) as (server, other):
+    with serving(HttpCamera(BASIC)) as server, serving(HttpCamera(BASIC)) as other:
         place = f"http://localhost:{other.port}/other.m3u8"
         answers = [(code, {"Location": place}) for code in (301, 302, 303, 307, 308)]
         answers += [(200, {"body": parts % place.encode()}), (200, {"body": parts % b"/part.ts"})]
@@ -175,7 +168,7 @@ def redirects(other):
 @pytest.mark.parametrize("method", ["OPTIONS", "DESCRIBE", "SETUP", "PLAY"])
 @scored("redirect over rtsp at {method}")
 def test_redirects_over_rtsp_are_not_followed(video, method, tries):
-    with cameras(RtspCamera(video, BASIC), RtspCamera(video, BASIC)) as (server, other):
+    with serving(RtspCamera(video, BASIC)) as server, serving(RtspCamera(video, BASIC)) as other:
         for server.piece in (1 << 16, *tries((), (1, 2, 3, 5, 8, 11, 13, 100))):
             for answer in redirects(other):
                 other.requests.clear()
@@ -194,14 +187,13 @@ def test_passwords_of_ipv6_addresses(video):
     class Rtsp6(RtspCamera):
         host, address_family = "::1", socket.AF_INET6
 
-    with cameras(Http6(BASIC), Rtsp6(video, BASIC), HttpCamera(BASIC), RtspCamera(video, BASIC)) as servers:
-        http6, rtsp6, http4, rtsp4 = servers
-        for server, other in ((http6, http4), (rtsp6, rtsp4)):
-            scheme = "http" if server is http6 else "rtsp"
+    pairs = {"http": (Http6(BASIC), HttpCamera(BASIC)), "rtsp": (Rtsp6(video, BASIC), RtspCamera(video, BASIC))}
+    for scheme, (six, four) in pairs.items():
+        with serving(six) as server, serving(four) as other:
             address = f"{scheme}://me:secret@[::1]:{server.port}/x"
             yield address, error_of(address) == "" and server.secrets
             place = f"{scheme}://127.0.0.1:{other.port}/x"
             moved = f"RTSP/1.0 302 F\r\nCSEQ\r\nLocation: {place}\r\n\r\n".encode()
-            moved = (302, {"Location": place}) if server is http6 else moved
+            moved = (302, {"Location": place}) if scheme == "http" else moved
             server.answer = lambda _, moved=moved: moved
             yield address, "redirects" in error_of(address) and not other.requests
