@@ -281,37 +281,28 @@ def test_frames_refused_by_opencv(sequences):
         evaluate(sequences[0], Refusing(), name="lsbp")
 
 
-LENGTH, FIRST, LAST = 12, 4, 9
-
-
-@pytest.fixture
-def scored(tmp_path):
-    """Twelve frames of 16x12 whose left quarter moves; frames 4 to 9 are scored."""
+def test_only_frames_in_the_temporal_roi_are_scored(tmp_path):
     mask = np.zeros((12, 16), np.uint8)
     mask[:, :4] = 255
     mask[0, :] = 170
     mask[1, 4:] = 50
-    make_sequence(tmp_path, range(1, LENGTH + 1), truth=mask)
-    (tmp_path / "temporalROI.txt").write_text(f"{FIRST} {LAST}")
-    return tmp_path
-
-
-def test_only_frames_in_the_temporal_roi_are_scored(scored):
+    make_sequence(tmp_path, range(1, 13), truth=mask)
+    (tmp_path / "temporalROI.txt").write_text("4 9")
     method = LeftHalf()
-    score = evaluate(Sequence(scored), method)
-    assert method.seen == [10 * number for number in range(1, LENGTH + 1)]
-    assert score.frames == LAST - FIRST + 1
+    score = evaluate(Sequence(tmp_path), method)
+    assert method.seen == [10 * number for number in range(1, 13)]
+    assert score.frames == 6
     per_frame = Confusion(tp=44, fp=44, fn=0, tn=88, shadow=12, shadow_fp=4)
     assert score.confusion == sum([per_frame] * score.frames, Confusion())
     assert score.method == "LeftHalf"
-    assert score.sequence == scored.name
+    assert score.sequence == tmp_path.name
     assert 0 < score.milliseconds < 1000
 
 
-def test_mask_of_another_size_is_refused(scored):
-    cv2.imwrite(str(scored / "groundtruth" / "gt000005.png"), np.zeros((6, 8), np.uint8))
-    with pytest.raises(SourceError, match=r"mask of frame 5 .* 8x6 .* 16x12"):
-        evaluate(Sequence(scored), LeftHalf())
+def test_mask_of_another_size_is_refused(sequences):
+    write(sequences[0].folder / "groundtruth" / "gt000003.png", shape=(6, 8))
+    with pytest.raises(SourceError, match=r"mask of frame 3 .* 8x6 .* 16x12"):
+        evaluate(sequences[0], LeftHalf())
 
 
 def test_methods_of_opencv_are_chosen_by_name(tmp_path):
