@@ -22,7 +22,7 @@ from file_kit import npy_of, write_members
 from live_fakes import beside
 from scoring import scored
 from sink_kit import limited
-from video_fakes import content, needs_pipes, separate, write_images, write_png, write_video
+from video_fakes import content, make_png, needs_pipes, separate, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
@@ -146,10 +146,10 @@ def little_memory(here, monkeypatch):
     return here
 
 
-def png(path, width, height, depth=8, colour=2, rows=4):
-    """Write a PNG whose header announces more rows than it contains."""
+def png(width, height, depth=8, colour=2, rows=4):
+    """Return a PNG whose header announces more rows than it contains."""
     row = bytes(1 + width * (3 if colour == 2 else 1) * depth // 8)
-    write_png(path, (width, height, depth, colour), row * rows)
+    return make_png((width, height, depth, colour), row * rows)
 
 
 def large_images(side, most):
@@ -194,11 +194,8 @@ def large_video(path, side, small=0, announced=None):
         stream = file.add_stream("png", rate=25)
         stream.width = stream.height = announced or side
         stream.pix_fmt = "rgb24"
-        png(path.with_suffix(".small"), 64, 64, rows=64)
-        png(path.with_suffix(".large"), side, side, rows=side)
-        names = [".small"] * small + [".large"] * 2
-        for number, name in enumerate(names):
-            packet = av.Packet(path.with_suffix(name).read_bytes())
+        for number, data in enumerate([png(64, 64, rows=64)] * small + [png(side, side, rows=side)] * 2):
+            packet = av.Packet(data)
             packet.stream, packet.pts, packet.dts, packet.is_keyframe = stream, number, number, True
             packet.time_base = Fraction(1, 25)
             file.mux(packet)
@@ -206,17 +203,13 @@ def large_video(path, side, small=0, announced=None):
 
 @scored("header that announces more than the memory")
 def test_memory_of_a_false_header_is_not_allocated(little_memory, capsys):
-    png(little_memory / "wide.png", 60000, 60000)
-    png(little_memory / "deep.png", 30000, 30000, depth=16)
-    png(little_memory / "grey.png", 100_000, 100_000, colour=0)
-    names = ["wide.png", "deep.png", "grey.png"]
-    for name, data in large_images(30_000, 16_383):
+    images = {"wide.png": png(60000, 60000), "deep.png": png(30000, 30000, depth=16)}
+    images |= {"grey.png": png(100_000, 100_000, colour=0), **dict(large_images(30_000, 16_383))}
+    for name, data in images.items():
         (little_memory / name).write_bytes(data)
-        names.append(name)
     for name in ("a.avi", "b.mov"):
         large_video(little_memory / name, 4200)
-        names.append(name)
-    commands = [[command, name] for command in ("run", "decompose") for name in names]
+    commands = [[command, name] for command in ("run", "decompose") for name in (*images, "a.avi", "b.mov")]
     commands += [["live", "wide.png", "--no-window"]]
     for name, shape in (("tall", (10**9, 100)), ("flat", (100, 10**10)), ("cube", (5000, 5000, 5000))):
         write_members(little_memory / f"{name}.npz", {"x.npy": npy_of("<f8", shape, bytes(1 << 20))}, ZIP_DEFLATED)
@@ -246,7 +239,7 @@ def test_refused_memory_ends_in_one_line(tmp_path, tries):
     np.save(tmp_path / "x.npy", np.ones((60, 200_000), np.float32))
     commands = [["decompose", "x.npy"]]
     for side in tries((5000,), (9000, 6000, 4000)):
-        png(tmp_path / f"{side}.png", side, side, rows=side)
+        (tmp_path / f"{side}.png").write_bytes(png(side, side, rows=side))
         commands.append(["run", f"{side}.png"])
     code = (
         "import bgsub.numerics.memory as memory; memory.available_memory = lambda: None\n"

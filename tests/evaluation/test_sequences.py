@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from video_fakes import write_png
+from video_fakes import make_png
 
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SourceError
@@ -59,7 +59,8 @@ def write(path, shape=(12, 16), value=0):
 def write_palette_png(path, codes, palette):
     """Write an 8-bit PNG whose pixels are indices into a palette."""
     rows = b"".join(b"\0" + row.tobytes() for row in codes)
-    write_png(path, (codes.shape[1], codes.shape[0], 8, 3), rows, b"PLTE" + bytes(np.repeat(palette, 3).tolist()))
+    colours = b"PLTE" + bytes(np.repeat(palette, 3).tolist())
+    path.write_bytes(make_png((codes.shape[1], codes.shape[0], 8, 3), rows, colours))
 
 
 def test_frames_masks_and_temporal_roi(folder):

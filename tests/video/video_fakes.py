@@ -41,13 +41,11 @@ def write_video(path: Path, frames: np.ndarray, fps: float = 25.0, codec: str = 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 
 
-def write_png(path: Path, header: tuple[int, int, int, int], rows: bytes, *more: bytes) -> None:
-    """Write a PNG from width, height, depth and type of colour, the bytes of all rows, and more chunks before them."""
+def make_png(header: tuple[int, int, int, int], rows: bytes, *more: bytes) -> bytes:
+    """Return a PNG from width, height, depth and type of colour, the bytes of all rows, and more chunks before them."""
     chunks = [b"IHDR" + struct.pack(">IIBBBBB", *header, 0, 0, 0), *more, b"IDAT" + zlib.compress(rows), b"IEND"]
-    with path.open("wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        for chunk in chunks:
-            file.write(struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)))
+    framed = [struct.pack(">I", len(one) - 4) + one + struct.pack(">I", zlib.crc32(one)) for one in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
 def streamed(frames):
