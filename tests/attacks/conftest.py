@@ -1,7 +1,4 @@
-"""The number of tries of each attack, and the table of results.
-
-``pytest tests/attacks --long`` tries each attack many times; without the option, the attacks are short.
-"""
+"""The number of tries of each attack, which are many with ``pytest tests/attacks --long``, and the table of results."""
 
 import pytest
 

@@ -18,7 +18,6 @@ from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sources.images import ArraySource
 
-FILES = ["events.csv", "events.jsonl", "regions.csv"]
 ALL = Regions(["all=0,0,100%,100%"])
 BACK_AND_FORTH = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
 
@@ -79,7 +78,7 @@ def test_runs_without_frames_or_objects(tmp_path, frames):
     assert read_table(tmp_path / "events.csv") == []
     assert (tmp_path / "events.csv").read_text().startswith("type,id,start_frame")
     assert ((tmp_path / "events.jsonl").read_text(), read_table(tmp_path / "regions.csv")[0]["events"]) == ("", "0")
-    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.csv", "events.jsonl", "regions.csv"]
 
 
 def test_frames_without_time(tmp_path):

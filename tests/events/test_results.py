@@ -280,7 +280,7 @@ def test_rows_as_text_and_as_csv(tmp_path):
     assert "part-2.mp4" not in motion_table([{**row, "source_start": 9.0}])
 
 
-def test_no_more_events_than_wanted_are_listed(tmp_path):
+def test_no_more_events_than_wanted_are_listed():
     """The frame that ends the first event begins the second one."""
     feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0.0, max_gap=0.2), follow=False)
     with MotionListSink(feed, most=1) as found:
