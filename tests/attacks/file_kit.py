@@ -16,6 +16,7 @@ from av_files import write_av
 from checkpoint_kit import raise_at
 from cli_inputs import write_sequence
 from scipy.io import savemat
+from scoring import failure_of
 from sink_kit import limited
 from video_fakes import write_images
 
@@ -344,8 +345,5 @@ def interrupt_job(folder):
 
 def resume_job(folder):
     """Return 0 if the interrupted job is resumed, 2 if it is refused in one line, else 3."""
-    try:
-        run_job(_job(Path(folder)))
-    except BgsubError as error:
-        return 2 if "\n" not in str(error) else 3
-    return 0
+    error = failure_of(run_job, _job(Path(folder)))
+    return (3 if "\n" in error else 2) if error else 0

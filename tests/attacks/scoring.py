@@ -1,7 +1,9 @@
-"""Tests of attacks that yield their outcomes."""
+"""Tests of attacks that yield their outcomes, and errors of calls."""
 
 import inspect
 from functools import wraps
+
+from bgsub.errors import BgsubError
 
 
 def scored(title):
@@ -18,3 +20,12 @@ def scored(title):
         return test
 
     return decorate
+
+
+def failure_of(function, *arguments, **options):
+    """Return the message of the BgsubError that a call raises, an empty text if it raises none."""
+    try:
+        function(*arguments, **options)
+    except BgsubError as error:
+        return str(error)
+    return ""

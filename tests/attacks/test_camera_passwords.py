@@ -5,11 +5,10 @@ import socket
 import pytest
 from camera_servers import BASIC, CERTIFICATE, HttpCamera, RtspCamera, add_tls
 from live_fakes import serving
-from scoring import scored
+from scoring import failure_of, scored
 from video_fakes import make_frames, write_video
 
 from bgsub.cli import invoke
-from bgsub.errors import SourceError
 from bgsub.jobs.job import Job
 from bgsub.live import LiveSession
 from bgsub.video import CameraSource
@@ -21,11 +20,7 @@ DIGEST = 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'
 
 def error_of(address, **options):
     """Return the message if a camera cannot be opened, an empty text if it can."""
-    try:
-        CameraSource(address, **TIMES, **options).close()
-    except SourceError as error:
-        return str(error)
-    return ""
+    return failure_of(lambda: CameraSource(address, **TIMES, **options).close())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import psutil
 import pytest
 from camera_servers import RtspCamera
 from live_fakes import QuietServer, repeating, serving
-from scoring import scored
+from scoring import failure_of, scored
 from video_fakes import make_frames, wait_first, write_video
 
 from bgsub._opencv import cv2
@@ -207,14 +207,11 @@ def test_a_hostile_rtsp_camera_is_given_up(name, tries):
     for _ in range(tries(1, 10)):
         begin = time.monotonic()
         server = RtspCamera(b"", answer=lambda asked: chain([head], repeat(block)) if asked == method else None)
+        address = f"rtsp://127.0.0.1:{server.port}/x"
         with serving(server), peak_memory() as peak:
-            try:
-                CameraSource(f"rtsp://127.0.0.1:{server.port}/x", open_timeout=timeout, read_timeout=1).close()
-                problem = "opened"
-            except SourceError as error:
-                problem = "" if "\n" not in str(error) else str(error)
-        seconds = time.monotonic() - begin
-        yield (problem, seconds, peak()), not problem and seconds < timeout + 6 and peak() < MOST_MEMORY / 2
+            error = failure_of(CameraSource, address, open_timeout=timeout, read_timeout=1)
+        seconds, is_clear = time.monotonic() - begin, error and "\n" not in error
+        yield (error, seconds, peak()), is_clear and seconds < timeout + 6 and peak() < MOST_MEMORY / 2
 
 
 def problem_of(attack, timeout, caplog, attacks):
@@ -298,11 +295,8 @@ def test_references_of_a_camera_are_not_followed(tmp_path, kind, score):
 
     def is_refused(answer):
         with hostile_camera(lambda line: line.send(answer), math.inf) as camera:
-            try:
-                CameraSource(camera.address, open_timeout=5, read_timeout=5).close()
-            except SourceError:
-                return not other.requests
-        return False
+            error = failure_of(CameraSource, camera.address, open_timeout=5, read_timeout=5)
+            return error and not other.requests
 
     with hostile_camera(send_secret) as other:
         # The name of this machine counts as another host than its number.
