@@ -42,7 +42,9 @@ QUICK = ("--start-frames", "10", "--min-event-length", "0")
 
 @pytest.fixture
 def place(here, monkeypatch):
+    """A working folder with one for results."""
     monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)  # as on a terminal
+    (here / "out").mkdir()
     return here
 
 
@@ -166,7 +168,6 @@ def mutated(chance):
 
 @scored("damaged lists of events and clips")
 def test_damaged_lists_of_events_are_read_or_refused_in_one_line(place, capsys, tries):
-    (place / "out").mkdir()
     cases = itertools.chain(replaced(), map(mutated, map(random.Random, range(tries(100, 5000)))))
     for events, clips in cases:
         Path("out/events.jsonl").write_bytes(events)
@@ -180,7 +181,6 @@ def test_damaged_lists_of_events_are_read_or_refused_in_one_line(place, capsys, 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_only_files_are_read_as_results(place, capsys):
     """A named pipe would block the command without end."""
-    (place / "out").mkdir()
     for name in ("events.jsonl", "clips.csv"):
         os.mkfifo(place / "out" / name)
     code, _, problems = ask(("overview", "out"), capsys)
@@ -189,7 +189,7 @@ def test_only_files_are_read_as_results(place, capsys):
 
 def test_lists_name_only_files_in_their_folder(place, score):
     """The pages and tables name no others, also not by links."""
-    (place / "out/objects").mkdir(parents=True)
+    (place / "out/objects").mkdir()
     (place / "secret.jpg").touch()
     (place / "out/link.jpg").symlink_to(place / "secret.jpg")
     (place / "out/up").symlink_to(place)
@@ -234,7 +234,6 @@ def test_the_memory_of_an_overview_does_not_grow_with_the_events(place, tries, s
 
 
 def test_a_line_without_end_takes_little_memory(place, capsys, score):
-    (place / "out").mkdir()
     with Path("out/events.jsonl").open("wb") as file:
         file.write(b'{"type":"object","track":{"box":[' + b"[]," * 11_000_000)
 
@@ -247,7 +246,6 @@ def test_a_line_without_end_takes_little_memory(place, capsys, score):
 def test_a_page_that_several_runs_write_is_whole_at_any_time(place, tries, score):
     """One writes it; the others write it later, or are refused."""
     titles = ["a" * 50_000, "b" * 100_000, "c" * 300_000]
-    (place / "out").mkdir()
     (place / "out/events.jsonl").write_text(json.dumps(LINE) + "\n")
     page, wrong = place / "page.html", []
     for title in titles:
@@ -283,7 +281,7 @@ def test_no_script_of_a_name_runs_in_a_browser(place, film, capsys, tries):
             if words[0] in ("track", "overview"):
                 ask(words, capsys)
     pages = [*place.rglob("*.html")]
-    (place / "out/odd").mkdir(parents=True)
+    (place / "out/odd").mkdir()
     odd = ({"id": n, "regions": [name], "picture": name} for n, name in enumerate(names, 1) if "\udcff" not in name)
     (place / "out/odd/events.jsonl").write_text("".join(json.dumps({**LINE, **one}) + "\n" for one in odd))
     write_overview(place / "out/odd", place / "odd.html", "<script>alert(1)</script>")
