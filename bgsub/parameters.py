@@ -136,7 +136,7 @@ class SubspaceParameters(_Parameters):
     )
     p: float = _parameter(0.5, "exponent of the surrogate lp", *EXPONENTS, symbol="p")
     forgetting: float | Auto = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w")
-    metric: Metric = _parameter("scaled", "step direction: scaled by the coefficients' moment or not")
+    metric: Metric = _parameter("scaled", "step direction: scaled by the moment of the coefficients or not")
     line_search: LineSearch = _parameter(
         "objective", "step length on the whole objective or, as algorithm 6 prints it, on the newest sample"
     )
@@ -153,7 +153,7 @@ class TrackerParameters(SubspaceParameters):
 
     mu: float | None = _parameter(
         None,
-        "smoothing of the cost; by default in proportion to a scale of each entry's own",
+        "smoothing of the cost; by default in proportion to a separate scale of each entry",
         *_SMOOTHINGS,
         symbol="mu",
     )
@@ -168,14 +168,14 @@ class SegmenterParameters(_Parameters):
 
     threshold: float = _parameter(
         0.08,
-        "minimum colour difference of a foreground pixel (0 to 1 of full scale), 0.8 times that in coloured scenes, "
-        "more in bright and less in dark ones; 0.58 times that for grey frames, to half a level of 255",
+        "minimum colour difference of a foreground pixel (1 is full scale). It is multiplied by 0.8 in coloured scenes "
+        "and by 0.58 for grey frames (to half a level of 255); it is higher in bright and lower in dark scenes",
         1e-6,
         2,
         live=True,
     )
     noise_factor: float = _parameter(
-        2.0, "further threshold of a pixel in units of its own noise scale", 0, 100, live=True
+        2.0, "further threshold of a pixel, in units of its learned noise", 0, 100, live=True
     )
     median: int = _parameter(5, "side of the majority filter in pixels; 1 disables it", 1, 31, live=True)
     neighbours: int = _parameter(
@@ -196,7 +196,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     forgetting: float = _parameter(0.03, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
-    start_frames: int = _parameter(50, "frames of the batch start, fewer if they last longer than 20 s", 1, 1000)
+    start_frames: int = _parameter(50, "frames of the first fit; fewer if they last longer than 20 s", 1, 1000)
     fps: float = _parameter(25.0, "frames per second of the stream, for parameters in seconds", 0, 10000, is_open=True)
     stabilise: bool = _parameter(True, "compensate small movements of the camera")
     light: bool = _parameter(True, "compensate changes of the light", live=True)
@@ -207,14 +207,14 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     )
     scale: float | Literal["auto", "fast"] = _parameter(
         "auto",
-        "reduce the frame by this factor for processing, by default .5 at 320x240 and .25 at 1920x1080, fast is "
-        "three quarters of that; the mask has full size",
+        "reduce frames by this factor for processing; masks keep full size. auto is .5 at 320x240, .25 at 1920x1080; "
+        "fast is three quarters of auto",
         0.05,
         1,
     )
-    threads: int | None = _parameter(None, "threads of the kernels; by default all cores, for large frames", 1, 256)
+    threads: int | None = _parameter(None, "number of threads; by default all cores, for large frames", 1, 256)
     device: Literal["cpu", "cuda"] = _parameter(
-        "cpu", "processor of the pass over the model; cuda pays at scale 1 only"
+        "cpu", "processor for the pass over the model; cuda pays off only at scale 1"
     )
     max_value: float | None = _parameter(
         None,

@@ -28,15 +28,15 @@ from bgsub.jobs.interrupts import take_signals, terminations
 
 @click.command(
     cls=Command,
-    short_help="Compile all kernels now, for images and installers.",
+    short_help="Compile all kernels now, for container images and installers.",
     examples={"bgsub warm-up": "Once after an installation, so that the first run starts at once"},
 )
 def warm_up() -> None:
     """Compile all kernels for grey and colour frames of any type.
 
-    Without this command the first run that needs a kernel compiles it, once per installation. Kernels that are
-    compiled already are kept. They are stored beside the sources or, if these cannot be written, in the cache of the
-    user; NUMBA_CACHE_DIR names another folder.
+    Kernels are the compiled functions of the method. Without this command, the first run that needs a kernel compiles
+    it, once per installation. Existing kernels are kept. They are stored beside the sources or, if that folder is not
+    writable, in the user's cache folder; NUMBA_CACHE_DIR sets another folder.
     """
     from bgsub.scene.kernel_warmup import warm_up_all  # noqa: PLC0415 - it imports Numba
 
@@ -102,7 +102,7 @@ class Program(click.Group):
     type=click.Path(path_type=Path),
     envvar=["BGSUB_CONFIG"],
     metavar="FILE",
-    help="Settings in TOML, which override those of the user and of bgsub.toml in this folder.",
+    help="Settings file in TOML, which overrides that of the user and bgsub.toml in this folder.",
 )
 @click.option("--no-config", is_flag=True, envvar=["BGSUB_NO_CONFIG"], help="Read no settings files.")
 @click.pass_context

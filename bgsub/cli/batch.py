@@ -21,7 +21,7 @@ from bgsub.storage.durable_io import unlink
 
 @click.command(
     cls=MethodCommand,
-    short_help="Separate many files in parallel or on several machines.",
+    short_help="Process many files in parallel or on several machines.",
     common="output save overwrite duration fps event-formats roi record threshold min-area scale shadows "
     "absorb-after workers scheduler",
     examples={
@@ -69,12 +69,12 @@ def batch(
     PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
     "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line.
     Duplicates are processed once. The results of each file are in a folder with its name. manifest.csv lists the
-    result of each file. With --event-formats html,jsonl there is an overview.html of all.
+    result of each file. With --event-formats html,jsonl, overview.html shows all events.
 
-    After an interruption the same command continues, also inside a file: it skips finished files that are unchanged
-    and retries failed ones. Results of other options are replaced only with --overwrite. A file that fails does not
-    stop the others; it is listed at the end, and the exit code is 1. --save-model and --record take a name here, of a
-    file or folder in the folder of each result.
+    After an interruption, the same command continues, even within a file. It skips finished files that are unchanged
+    and retries failed ones. Results made with other options are replaced only with --overwrite. A file that fails does
+    not stop the others; it is listed at the end, and the exit code is 1. Here, --save-model and --record take the name
+    of a file or folder within the folder of each result.
     """
     how = {name: options.pop(name) for name in ("workers", "scheduler", "retries", "overwrite")}
     if how["scheduler"] is not None and how["workers"] is not None:

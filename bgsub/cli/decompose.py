@@ -46,9 +46,9 @@ _options = opt.combine(
         "--quality",
         group=METHOD,
         type=click.Choice(["fast", "balanced", "best", "paper"]),
-        help="Accuracy of the result for the computing time; paper is the schedule of the paper.  [default: balanced]",
+        help="Trade computing time for accuracy; paper is the schedule of the paper.  [default: balanced]",
     ),
-    opt.flag("--float32", group=METHOD, help="Compute a matrix in single precision, in half the memory."),
+    opt.flag("--float32", group=METHOD, help="Process a matrix in single precision, with half the memory."),
     _of_input("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
     opt.choice(
         "--samples",
@@ -70,7 +70,7 @@ _options = opt.combine(
     opt.source_options,
     opt.on_error_option,
     opt.rate_option,
-    opt.flag("--save-arrays", group=OUTPUT, help="Write all parts without rounding into decomposition.npz, too."),
+    opt.flag("--save-arrays", group=OUTPUT, help="Also write all parts, without rounding, into decomposition.npz."),
     opt.overwrite_option(help="Replace results that exist."),
     json_option(),
 )
@@ -78,7 +78,7 @@ _options = opt.combine(
 
 @click.command(
     cls=Command,
-    short_help="Split a whole video, images or a matrix into low rank and sparse.",
+    short_help="Split a video, images or a matrix into low rank and sparse.",
     common="output overwrite save-arrays start duration every scale grey samples rank quality",
     examples={
         "bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5": "Background and moving objects of a clip",
@@ -93,10 +93,10 @@ def decompose(context: click.Context, *, source: str, output: Path, **options: A
     """Split INPUT into a low-rank and a sparse part by robust PCA, all samples at once.
 
     INPUT is a video, a folder or pattern of images ("frames/in*.jpg"), or a matrix: .npy, .npz or .mat. The samples
-    are the frames of a video or the rows of a matrix, in which NaN means missing. All samples are in memory together.
+    are the frames of a video or the rows of a matrix, in which NaN means missing. All samples are kept in memory.
 
     A video becomes low_rank.mp4 and sparse.mp4; images become low_rank/NAME.png and sparse/NAME.png; .npy becomes
-    low_rank.npy and sparse.npy; .npz and .mat become one file of the same kind, decomposition, with low_rank, sparse,
+    low_rank.npy and sparse.npy. .npz and .mat become one file, decomposition.npz or .mat, with low_rank, sparse,
     components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
     """
     _check_use(context, source)

@@ -30,7 +30,7 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
     short_help="Score the masks against ground truth.",
     common="fps against results masks sheet overwrite json threshold min-area scale shadows absorb-after",
     examples={
-        "bgsub evaluate highway --against mog2,knn --online": "One sequence of changedetection.net, beside OpenCV",
+        "bgsub evaluate highway --against mog2,knn --online": "One sequence of changedetection.net, and OpenCV on it",
         "bgsub evaluate dataset --sheet worst.html": "All in a folder; the worst frames",
     },
 )
@@ -48,8 +48,8 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 @_folder(
     "--results",
     group=INPUT,
-    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder, or of one sequence bin000123.png, instead of "
-    "running the method.",
+    help="Score the masks in this folder instead of running the method: CATEGORY/VIDEO/bin000123.png, or for one "
+    "sequence bin000123.png.",
 )
 @_folder(
     "--masks",
@@ -80,14 +80,14 @@ def evaluate(
     """Run the method on sequences with ground truth and score the masks.
 
     DIR is a sequence, or a folder in which sequences are found at any depth: a category, or the whole tree of
-    changedetection.net. A sequence holds input/in000123.jpg, groundtruth/gt000123.png and, optionally,
-    temporalROI.txt and ROI.bmp; its category is the folder that holds it. All frames are processed in order; those
-    with ground truth in the temporal region are scored: recall, specificity, rates of false positives and
-    negatives, percentage of wrong classifications, precision and F; with the median time of a frame in
-    milliseconds. To compare with causal methods, use --online.
+    changedetection.net. A sequence contains input/in000123.jpg, groundtruth/gt000123.png and, optionally,
+    temporalROI.txt and ROI.bmp. Its category is the folder that contains it. All frames are processed in order; those
+    with ground truth in the temporal region are scored. The table shows recall, specificity, false positive and
+    negative rates, percentage of wrong classifications, precision, F, and the median time of a frame in milliseconds.
+    To compare with causal methods, use --online.
 
-    For several sequences averages follow: a category is the mean of its videos, overall the mean of the categories. A
-    metric that is undefined for a video is left out of the mean, as a line below the table says; it is null in --json.
+    For several sequences, averages follow: a category is the mean of its videos, overall the mean of the categories. A
+    metric that is undefined for a video is left out of the mean; a line below the table says so. It is null in --json.
     """
     if Reporting.of().json and directories[-1].suffix == ".json" and not directories[-1].is_dir():
         raise ParameterError(f"--json prints and takes no file: bgsub evaluate ... --json > {directories[-1]}")
@@ -134,7 +134,7 @@ def _check_free(sequences: "Sequence[evaluation.Sequence]", masks: Path | None, 
 
 @click.command(
     cls=MethodCommand,
-    short_help="Time the method beside OpenCV's subtractors.",
+    short_help="Compare the speed with OpenCV's subtractors.",
     common="duration rank scale threads",
     examples={
         "bgsub bench": "On a synthetic street of 320x240",
@@ -144,7 +144,7 @@ def _check_free(sequences: "Sequence[evaluation.Sequence]", masks: Path | None, 
 @click.argument("source", required=False, type=opt.SOURCE)
 @opt.duration_option("300", "Maximum length")
 def bench(source: str | None, duration: Timecode, **options: Any) -> None:
-    """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
+    """Measure the speed of bgsub, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
     The methods alternate every 20 frames; up to 60 frames at the start are not counted. The first frame and the
     longest one (the batch start) are listed separately; compilation is excluded. --threads applies to OpenCV, too.
@@ -158,7 +158,7 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
 
 @click.command(
     cls=Command,
-    short_help="Separate a synthetic scene and score the masks; needs no camera.",
+    short_help="Process a synthetic scene and score the masks; needs no camera.",
     examples={"bgsub demo -o demo --scene street --duration 10s": "A video of a scene and its masks"},
 )
 @opt.output_option(

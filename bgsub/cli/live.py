@@ -60,11 +60,11 @@ _screen_options = opt.combine(
         "--serve",
         metavar="[HOST:]PORT",
         callback=parse_host_and_port,
-        help="Show and control the run in a browser, on this machine or, with a token, in the network "
-        "(0.0.0.0:8765); port 0 is any free one.",
+        help="Show and control the run in a browser: on this machine only or, with a token, on the network "
+        "(0.0.0.0:8765). Port 0 selects a free port.",
     ),
     _of_screen(
-        "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: in the network a random one]"
+        "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random on the network]"
     ),
     opt.flag("--fast", group=SCREEN, help="Show a file as fast as possible instead of in real time."),
 )
@@ -72,7 +72,7 @@ _screen_options = opt.combine(
 
 @click.command(
     cls=MethodCommand,
-    short_help="Separate cameras in windows, a browser, files.",
+    short_help="Show cameras and their masks in a window or browser.",
     common="view no-window serve output save event-formats roi record webhook threshold min-area shadows absorb-after",
     examples={
         "bgsub live": "The first camera of this machine, in a window",
@@ -102,11 +102,10 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
 
     CAMERA is the number of a camera (0, the default, is the first) or an address such as rtsp://... or
     http://...; it can also be a file, a named pipe, or - for standard input. If frames come too fast, the oldest
-    are dropped and counted. Several cameras have one window each and share the page; the files of each are in its
-    own folder.
+    are dropped and counted. Each camera has its own window and its own folder of files; the page shows all cameras.
 
-    q in the window, Ctrl-C, SIGTERM and SIGHUP end the run of a camera with exit code 0. Before the end of a file,
-    or of --duration, the signals give the exit codes 130, 143 and 129.
+    q in the window, Ctrl-C, SIGTERM and SIGHUP end the run of a camera with exit code 0. If a signal comes before the
+    end of a file, or of --duration, the exit code is 130, 143 or 129.
 
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, r reset the model,
     f freeze it.
@@ -137,13 +136,13 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
     cls=Command,
     short_help="Draw regions on a picture of a video or camera.",
     examples={
-        "bgsub regions video.mp4": "Open the address that is printed, draw, save; Ctrl-C ends",
+        "bgsub regions video.mp4": "Open the printed address, draw, save; Ctrl-C ends",
         "bgsub regions video.mp4 --start 1:30 --serve 8765": "On another picture, at a fixed port",
     },
 )
 @click.argument("source", metavar="VIDEO", type=opt.SOURCE)
 @_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
-@_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random in the network]")
+@_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random on the network]")
 @opt.start_option
 @opt.insecure_option
 @out.region_options
@@ -152,7 +151,7 @@ def regions(
 ) -> None:
     """Draw regions of interest, ignored and privacy regions on a picture of VIDEO, in a browser.
 
-    They are saved in bgsub-regions.toml in the current folder, which the other commands use there.
+    The regions are saved in bgsub-regions.toml in the current folder. Other commands that run there use this file.
     """
     host, port = serve or ("127.0.0.1", 0)
     job = Job(source, Path(), save=(), start=start, privacy=texts["privacy"], insecure=insecure)

@@ -142,6 +142,6 @@ save_model_option = file_option(
     "--save-model",
     group=METHOD,
     callback=check_file,
-    help="Write the model at the end, also after Ctrl-C. With the same file as --model, which may be missing the first "
-    "time, every run continues with the model of the run before.",
+    help="Write the model at the end, also after Ctrl-C. With the same file as --model, every run continues with the "
+    "model of the previous run; the first time, the file may be missing.",
 )

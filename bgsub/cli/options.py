@@ -249,14 +249,14 @@ source_options = combine(
 reconnect_option = seconds(
     "--reconnect",
     group=INPUT,
-    help="Keep trying to open a camera that is lost or missing for this long; 0 is not at all, inf without end.  "
+    help="How long to retry a camera that is lost or missing; 0 does not retry, inf never gives up.  "
     "[default: inf for lost network cameras, else 0]",
 )
 insecure_option = flag(
     "--insecure",
     group=INPUT,
-    help="Do not verify the certificates of cameras (https, rtsps), for cameras with certificates of their own. "
-    "Others on the network can then read the password of the address.",
+    help="Do not verify the certificates of cameras (https, rtsps); needed for self-signed certificates. "
+    "Others on the network can then read the password in the address.",
 )
 on_error_option = _of_input(
     "--on-error",

@@ -108,8 +108,8 @@ record_options = opt.combine(
     _folder("--record", group=CLIPS, help="Record a clip of each motion into this folder, listed in clips.csv."),
     opt.motion_threshold(
         group=CLIPS,
-        help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%; with --roi, of a "
-        "region, and for each region by name: gate=2%. Can be repeated.  [default: 0.2%]",
+        help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%. With --roi, share of "
+        "a region; gate=2% sets it for the region gate. Can be repeated.  [default: 0.2%]",
     ),
     _of_clips("--min-event-length", help="Minimum length of motion.  [default: 0.3]"),
     _of_clips("--event-gap", help="Motion that returns within this time belongs to the same event.  [default: 3]"),
@@ -124,18 +124,18 @@ record_options = opt.combine(
         "--clip-boxes",
         group=CLIPS,
         default=None,
-        help="Draw objects, regions, date or time onto the clips, which are encoded then, not copied.",
+        help="Draw objects, regions, date or time onto the clips, which are then encoded instead of copied.",
     ),
-    _limit_of_clips("--keep-days", metavar="N", help="Remove clips of the folder that are older."),
+    _limit_of_clips("--keep-days", metavar="N", help="Remove clips in the folder that are older than N days."),
     _limit_of_clips(
         "--keep-gb",
         metavar="N",
         callback=lambda _context, _option, value: None if value is None else 1e9 * value,
-        help="Remove the oldest clips of the folder while they take more than so many GB.",
+        help="Remove the oldest clips in the folder while its clips take more than N GB.",
     ),
 )
 
-max_events_option = opt.limit("--max-events", group=CLIPS, help="Stop after so many motion events.")
+max_events_option = opt.limit("--max-events", group=CLIPS, help="Stop after N motion events.")
 #: Motion, clips and notifications.
 motion_options = opt.combine(
     record_options,
@@ -144,15 +144,15 @@ motion_options = opt.combine(
         callback=partial(opt.checked, _check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
         help="Run a command when motion, a light change or another event begins or ends, or when a snapshot or clip "
-        "is written. It gets JSON on its standard input; {type}, {event}, {source}, {time}, {snapshot} and others in "
-        "its words are replaced. No shell runs it, unless the command is one: sh -c '...'. Can be repeated.",
+        "is written. It gets JSON on its standard input. {type}, {event}, {source}, {time}, {snapshot} and others are "
+        "replaced by their values. For a shell, write: sh -c '...'. Can be repeated.",
     ),
     _of_notifications(
         "--webhook",
         callback=partial(opt.checked, _check_addresses),
         metavar="URL",
         hide_input=True,
-        help="Send that JSON to this address when motion or another event begins and ends. Can be repeated.",
+        help="Post JSON to this address when motion or another event begins and ends. Can be repeated.",
     ),
     snapshots_option,
 )
@@ -175,7 +175,7 @@ save_option = opt.option(
 )
 
 boxes_option = opt.flag(
-    "--boxes", group=OUTPUT, help="Draw objects, regions, time and events onto panel, overlay and contours, too."
+    "--boxes", group=OUTPUT, help="Also draw objects, regions, time and events onto panel, overlay and contours."
 )
 name_option = opt.option(
     "--name",
@@ -197,7 +197,7 @@ region_options = opt.combine(
         "whose black and transparent pixels are outside. Can be repeated.",
     ),
     _region(
-        "--ignore", help="Report no foreground in this region, which is shown; written like --roi. Can be repeated."
+        "--ignore", help="Report no foreground in this region, but still show it; written like --roi. Can be repeated."
     ),
     _region("--privacy", help="Black out this region before processing; written like --roi. Can be repeated."),
 )
@@ -211,10 +211,10 @@ _OBJECTS = {
 }
 _of_size = partial(_of_events, type=opt.Share(0, 1, min_open=True), metavar="SHARE")
 object_options = opt.combine(
-    _of_size("--max-object-area", help="Largest area of an object, as a share of the frame, such as 20%."),
-    _of_size("--max-object-width", help="Largest width of an object, as a share of the frame."),
-    _of_size("--max-object-height", help="Largest height of an object, as a share of the frame."),
-    opt.seconds("--min-object-time", group=EVENTS, help="Shortest time that an object must be seen.  [default: 0.2]"),
+    _of_size("--max-object-area", help="Maximum area of an object, as a share of the frame, such as 20%."),
+    _of_size("--max-object-width", help="Maximum width of an object, as a share of the frame."),
+    _of_size("--max-object-height", help="Maximum height of an object, as a share of the frame."),
+    opt.seconds("--min-object-time", group=EVENTS, help="Minimum time that an object must be seen.  [default: 0.2]"),
 )
 
 #: The value `event_formats` is a list of str.

@@ -23,7 +23,7 @@ _place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.
     short_help="List what was in a region, from stored results.",
     examples={
         "bgsub search events --region 100,50,80,120": "Objects in a region, from the events of bgsub track",
-        "bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00": "In an hour, of a batch",
+        "bgsub search results --region door=0,0,200,480 --from 1:00:00 --to 2:00:00": "During one hour, in a batch",
         "bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv": "From stored masks",
     },
 )
@@ -35,22 +35,22 @@ _place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.
     help="Look here: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or a mask image. Can be repeated.",
 )
 @_place(
-    "--from", "start", help="Only what ends after this: a frame number from 0 (120), seconds (12.5 or 12s), 1:02:03.5."
+    "--from", "start", help="List what ends after this: a frame number from 0 (120), seconds (12.5 or 12s), 1:02:03.5."
 )
-@_place("--to", "end", help="Only what begins before this, written like --from.")
+@_place("--to", "end", help="List what begins before this, written like --from.")
 @opt.motion_threshold(
     group=EVENTS, help="Share of the region that must be foreground in masks, such as 1%.  [default: 0.2%]"
 )
-@opt.seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Longest absence within one event.")
+@opt.seconds("--event-gap", group=EVENTS, default=3.0, show_default=True, help="Maximum absence within one event.")
 @opt.table_option
 @json_option("Print the table as JSON.")
 def search(*, place: Path, region: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """List when something appeared in a region and left it, from the RESULTS of earlier runs.
 
-    RESULTS is a folder that bgsub run, track or batch wrote; its objects (events.jsonl) are searched, or, if there are
+    RESULTS is a folder that bgsub run, track or batch wrote. Its objects (events.jsonl) are searched or, if there are
     none, its masks (mask.mkv, mask/). Names such as cam-events.jsonl and cam-mask.mkv are found as well. RESULTS can
-    also be a video or folder of masks. The number is the ID of the object or that of the motion event; the peak is the
-    largest share of the region. Times are from the start of each recording; those of cameras have a date as well.
+    also be a video or folder of masks. The number is the ID of the object or of the motion event; the peak is the
+    largest share of the region. Times count from the start of each recording; those of cameras also have a date.
     """
     from bgsub.events.search import search_results  # noqa: PLC0415 - it imports NumPy
     from bgsub.events.tables import motion_table, write_motion  # noqa: PLC0415 - as above
@@ -90,11 +90,11 @@ def search(*, place: Path, region: tuple[str, ...], csv: Path | None, **options:
 )
 @opt.option("--title", group=OUTPUT, default="", metavar="TEXT", help="Heading.  [default: the name of the folder]")
 def overview(*, folder: Path, output: Path | None, title: str) -> None:
-    """Write one page with the clips and events of all results in FOLDER and below it, in the order of time.
+    """Write one page with the clips and events of all results in FOLDER and below it, in order of time.
 
-    It has filters for sources, regions and kinds, plays the clips, and needs no server: it refers to the files of the
-    results, so keep them together. Results are folders with events.jsonl (or cam-events.jsonl) or clips.csv. At most
-    the newest 20,000 events are shown. An existing page is replaced.
+    The page has filters for sources, regions and kinds, plays the clips, and needs no server. It links to the files of
+    the results, so keep them together. Results are folders with events.jsonl (or cam-events.jsonl) or clips.csv. At
+    most the newest 20,000 events are shown. An existing page is replaced.
     """
     from bgsub.events.results import write_overview  # noqa: PLC0415 - it imports NumPy
 

@@ -34,7 +34,7 @@ def _options_of_one(output: opt.Decorator, options: opt.Decorator) -> opt.Decora
         opt.flag(
             "--resume",
             group=RUNNING,
-            help="Write checkpoints; after an interruption the same command continues from the last one.",
+            help="Write checkpoints. After an interruption, the same command continues from the last one.",
         ),
         opt.overwrite_option(help="Replace results that exist; with --resume, start again."),
         opt.option("--checkpoint-seconds", group=RUNNING, type=opt.Number(0), default=15.0, hidden=True),
@@ -55,7 +55,7 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
 
 @click.command(
     cls=MethodCommand,
-    short_help="Separate a video, images or a stream into files.",
+    short_help="Write masks, clips and events of a recording or camera.",
     common=f"save {_COMMON}",
     examples={
         "bgsub run video.mp4 -o out --save mask,panel": "Masks, and a video to look at",
@@ -66,8 +66,8 @@ def _run(sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
 @_options_of_one(
     opt.output_option(
         callback=opt.check_no_file,
-        help="Folder for the results, or - for standard output; not used by --record, --snapshots, --on-event and "
-        "--webhook alone.",
+        help="Folder for the results, or - for standard output; not needed with only --record, --snapshots, --on-event "
+        "or --webhook.",
     ),
     out.job_options,
 )
@@ -85,9 +85,8 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     --event-formats writes events.csv, events.jsonl and summary.html; with --roi, csv adds regions.csv.
     Regions are clipped to the frame.
 
-    After Ctrl-C the outputs are finished and the exit code is 130, after SIGTERM 143, after SIGHUP (a closed
-    terminal) 129, but 0 for a camera without --end or --duration. After an interruption of the input the outputs
-    are finished and the exit code is 1.
+    Ctrl-C, SIGTERM and SIGHUP (a closed terminal) finish the outputs. The exit code is 130, 143 or 129, but 0 for a
+    camera without --end or --duration. If the input breaks off, the outputs are finished and the exit code is 1.
     """
     _run(sources, output, **options)
 
@@ -106,8 +105,8 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[
     """Track the objects in SOURCE and write events.csv, events.jsonl and summary.html.
 
     Connected foreground regions are linked from frame to frame. Identities are not tracked: people who touch are one
-    object, and a returning object gets a new ID. Flicker in place, such as leaves, and objects that rest during the
-    start phase are ignored. Frames count from 0. --event-formats selects the files.
+    object, and a returning object gets a new ID. Regions that flicker in place, such as leaves, or stand still during
+    the start phase are ignored. Frames count from 0. --event-formats selects the files.
     """
     _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)
 
@@ -140,10 +139,10 @@ def scan(*, sources: tuple[str, ...], csv: Path | None, **options: Any) -> None:
     """List the motion in VIDEO: a table with start, end, length, peak and place of each event.
 
     Several video files are read as one recording; a folder or a pattern of images works as well. The peak is the
-    largest share of the frame (with --roi, of a region) in motion; the box is that of the largest moving part then:
-    left, top, width, height in pixels.
+    largest share of the frame (with --roi, of a region) in motion. The box (left, top, width, height in pixels) is
+    that of the largest moving part at the peak.
 
-    Nothing is written unless --record, --snapshots or --csv asks for it. After Ctrl-C the motion so far is listed.
+    Nothing is written without --record, --snapshots or --csv. After Ctrl-C, the motion so far is listed.
     """
     job = out.make_job(sources, None, {**options, "views": (), "list_motion": True})
     with opt.claimed(csv):

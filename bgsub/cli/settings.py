@@ -129,7 +129,7 @@ def config(context: click.Context, command: str | None) -> None:
     """Print the settings of COMMAND, by default of all commands, as TOML with their sources.
 
     \b
-    Later ones win:
+    Later sources override earlier ones:
       the defaults, which "bgsub COMMAND --help-all" shows
       the user's file, such as ~/.config/bgsub/config.toml
       bgsub.toml in this folder
