@@ -96,8 +96,8 @@ def decompose(context: click.Context, *, source: str, output: Path, **options: A
     are the frames of a video or the rows of a matrix, in which NaN means missing. All samples are kept in memory.
 
     A video becomes low_rank.mp4 and sparse.mp4; images become low_rank/NAME.png and sparse/NAME.png; .npy becomes
-    low_rank.npy and sparse.npy. .npz and .mat become one file, decomposition.npz or .mat, with low_rank, sparse,
-    components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
+    low_rank.npy and sparse.npy. .npz and .mat become one file, decomposition.npz or decomposition.mat, with low_rank,
+    sparse, components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
     """
     _check_use(context, source)
     opt.check_part(options)

@@ -98,7 +98,7 @@ _screen_options = opt.combine(
 @save_model_option
 @json_option()
 def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any) -> int:
-    """Separate the frames of cameras in real time.
+    """Show cameras, and separate their frames, in real time.
 
     CAMERA is the number of a camera (0, the default, is the first) or an address such as rtsp://... or
     http://...; it can also be a file, a named pipe, or - for standard input. If frames come too fast, the oldest
