@@ -25,7 +25,7 @@ class FrameEvent(StrEnum):
 
     ``"light-change"``: the light of much of the picture changed at once. ``"covered"``: the camera is covered, and the
     model learns nothing. ``"scene-change"``: a cut or a broken frame, at which a new model begins. ``"scene-return"``:
-    the scene before is back, and so is its model.
+    one of the last scenes is back, and so is its model.
 
     Examples
     --------

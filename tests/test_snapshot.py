@@ -169,7 +169,7 @@ def test_unsuitable_arrays_are_refused(count, phase):
     header, state = subtractor.snapshot()
     places = list(leaves(state))
     assert subtractor.phase == phase
-    assert {path[1] for path in places if path[0] == "scenes"} >= {"model", "parked"}
+    assert {path[1] for path in places if path[0] == "scenes"} >= {"model", "parked0"}
     assert len(places) > 40
     for *path, last in places:
         inner = state

@@ -25,6 +25,8 @@ from bgsub.scene.start_colours import NOWHERE
 from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
+WHOLE_FRAME = 0.7  # share of foreground above which the background is hidden, or the scene may have changed
+_HIDDEN = 10.0  # seconds for which a hidden background is kept as it is
 _LEAVES = 0.6  # largest remaining share of unexplained sites after a light change
 _SAME_LIGHT = 0.9  # share of unchanged sites of successive frames under one light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
@@ -69,9 +71,10 @@ class SceneModel:
         self.engine = kind(frames, rank, parameters.threads, self.segmenter.noise.sigma)
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
+        self._hidden = 0  # frames at the usual rate for which most of the background has been hidden
         self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: the exposure is its own then
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
-        self.mask = np.zeros(shape, np.uint8)
+        self.mask, self.share = np.zeros(shape, np.uint8), 0.0  # newest mask; share of it that is not background
         self._output = np.zeros(shape, np.uint8)
 
     @property
@@ -95,6 +98,16 @@ class SceneModel:
         if self.start is None or self.start.buffer.count + 1 >= len(self.start.buffer.frames):
             return TRACKING
         return START if self.engine.count else FIRST_FRAME
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether most of the background has been hidden for so long that it may be that of another scene."""
+        return self._hidden > min(_HIDDEN, self._parameters.absorb_after) * self._parameters.fps
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether the background stays as it is, because objects hide most of it."""
+        return self._hidden > 0 and not self.is_replaced
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
@@ -141,7 +154,7 @@ class SceneModel:
             self.objects.light_returned()
         elif self.objects.frame and (light or (tried and self.objects.settling)):  # all of a first frame is new
             self.objects.light_changed(self.mask, mask, light is not None)
-        self.mask = mask
+        self.mask, self.share = mask, cv2.countNonZero(mask) / mask.size
         training = TrainingInput(pixels, known, mask, compared)
         output = mask if movement is None else to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
@@ -274,7 +287,7 @@ class SceneModel:
             if light is not None:
                 compared = self._compare(known)
                 share = self._share(compared, known)
-        if start is None and (looks or tried) and may_change and self._follow_drift(pixels, known):
+        if start is None and (looks or tried) and may_change and not self._keeps and self._follow_drift(pixels, known):
             compared = self._compare(known)
             share = self._share(compared, known)
         if not frozen:
@@ -380,6 +393,13 @@ class SceneModel:
         if training.known is not None:  # neither standing object nor confirmed background
             mask = np.where(training.known, np.uint8(SHADOW), mask)
         pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
+        found = mask, self.segmenter.filled, engine.strong, engine.filled
+        is_hidden = self.share > WHOLE_FRAME and is_mostly_foreground(mask, None, WHOLE_FRAME)
+        self._hidden = self._hidden + elapsed if is_hidden else 0
+        if self._keeps and rate is None and self.tracked is not None and compared.update is not None:
+            objects.watch(pixels, *found, elapsed)
+            self.tracked.tracker.subspace_.y = compared.update.fit.start
+            return
         seen = engine.strong, engine.filled, training.known, objects.age, objects.returns, pixels, engine.picture
         skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
         engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
@@ -390,7 +410,6 @@ class SceneModel:
             returned = self.tracked.returned(pixels, age, training.known)
         if self.start is not None and engine.before is not None:
             objects.follow_light(engine.before, engine.picture)
-        found = mask, self.segmenter.filled, engine.strong, engine.filled
         due = objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
         if due is not None and self.tracked is not None:
             self.tracked.absorb(pixels, due)
@@ -427,7 +446,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
-            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth, self._lamps], np.float64),
+            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth, self._lamps, self._hidden]),
             "light_trigger": np.array(astuple(self._light_trigger)),
         }
         if self.start is not None:
@@ -439,9 +458,9 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> "SceneModel":
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        exposure, is_coloured, black, darkest, smooth, lamps = numbers_of(state, "scene", 6)
+        exposure, is_coloured, black, darkest, smooth, lamps, hidden = numbers_of(state, "scene", 7)
         model = cls(frames, parameters, bool(smooth))
-        model._darkest, model._lamps = darkest, int(lamps)
+        model._darkest, model._lamps, model._hidden = darkest, int(lamps), int(hidden)
         model._set_scene(SceneLook(exposure, bool(is_coloured), black))
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))

@@ -9,11 +9,10 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene.engine import SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.frame_result import FrameResult
-from bgsub.scene.model import SceneModel, is_mostly_foreground
+from bgsub.scene.model import WHOLE_FRAME, SceneModel, is_mostly_foreground
 from bgsub.scene.standing_objects import gradients
 from bgsub.separation import FOREGROUND, FrameEvent
 
-_WHOLE_FRAME = 0.7  # share of foreground above which the scene may have changed
 _SUDDEN = 0.5  # least share of new foreground in a cut
 _RETURNS = 0.5  # largest unexplained share of a frame that shows the old scene
 _BROKEN = 0.25  # the same if the new scene is not older than its start, and shows more foreground than that
@@ -23,6 +22,7 @@ _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
 _NOISE = 8  # squared change of an edge that may be noise of unit variance; a third of the mean
 _CAPTIONS = 1 / 6  # of the height at the top and at the bottom, where captions stand, which survive a cut
 _KEPT = 0.03  # largest share of the edges that a cut leaves
+_SCENES = 3  # beside the current one: places that a turning camera comes back to
 
 
 class SceneManager:
@@ -32,22 +32,20 @@ class SceneManager:
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
-        self._parked: SceneModel | None = None
+        self._parked: list[SceneModel] = []  # the newest first
         self._is_jolt = False  # whether a cut in the frame before may have been a jolt of the camera
         self.model = SceneModel(frames, parameters)
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
         self._parameters = parameters
-        for model in (self.model, self._parked):
-            if model is not None:
-                model.tune(parameters)
+        for model in (self.model, *self._parked):
+            model.tune(parameters)
 
     def rewind(self) -> None:
         """Prepare for the first frame of the same stream."""
-        if self._parked is not None:
-            self._parked.rewind()
-        self.model.rewind()
+        for model in (self.model, *self._parked):
+            model.rewind()
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Separate a checked frame by the model of its scene, which becomes `model`."""
@@ -69,39 +67,53 @@ class SceneManager:
         is_new = self._is_new(before, known_there)
         # a new scene may have been a single broken frame, or an object that covered most of the old one for a while
         least = _SUDDEN if self.model.start is None else _BROKEN
-        is_doubtful = self._parked is not None and is_mostly_foreground(self.model.mask, known_there, least)
-        leaves = _RETURNS if is_new else _BROKEN if is_doubtful else 0
-        if leaves and self._parked is not None and self._parked.fits(frame, leaves):
-            returned = self._parked.separate(frame, known, frozen)
-            if not is_mostly_foreground(returned.mask, known, _WHOLE_FRAME):
-                self.model, self._parked = self._parked, None
-                return replace(returned, event=FrameEvent.SCENE_RETURN)
+        if self._parked and self.model.share > least and is_mostly_foreground(self.model.mask, known_there, least):
+            is_whole = is_new or is_mostly_foreground(self.model.mask, known_there, WHOLE_FRAME)
+            returned = self._return(frame, known, frozen, _RETURNS if is_whole else _BROKEN)
+            if returned is not None:
+                return returned
         if not is_new:
             return self.model.blank(frame, None) if self._is_jolt else result
-        if self.model.tracker is not None or self._parked is None:
-            self._parked = self.model
+        self._park()
         self.model = SceneModel(self._frames, self._parameters)
         return replace(self.model.separate(frame, known, frozen), event=FrameEvent.SCENE_CHANGE)
+
+    def _return(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool, leaves: float) -> FrameResult | None:
+        """Separate a frame by a parked model that explains all of it but a share, and go on with this; None if none."""
+        for i, model in enumerate(self._parked):
+            if model.fits(frame, leaves):
+                returned = model.separate(frame, known, frozen)
+                if not is_mostly_foreground(returned.mask, known, WHOLE_FRAME):
+                    self._park(i)
+                    self.model = model
+                    return replace(returned, event=FrameEvent.SCENE_RETURN)
+        return None
+
+    def _park(self, instead: int | None = None) -> None:
+        """Keep the model for the return of its scene, `instead` of a parked one; a model of few frames only alone."""
+        others = [model for i, model in enumerate(self._parked) if i != instead]
+        is_known = self.model.tracker is not None or not self._parked
+        self._parked = [self.model, *others][:_SCENES] if is_known else others
 
     def _is_new(self, before: np.ndarray, known: np.ndarray | None) -> bool:
         """Return whether the newest frame shows another scene; previous mask and known pixels lie as the background."""
         # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
         # what is close to the lens does neither
         was_jolt, self._is_jolt = self._is_jolt, False
-        if not is_mostly_foreground(self.model.mask, known, _SUDDEN):
+        if self.model.share <= _SUDDEN or not is_mostly_foreground(self.model.mask, known, _SUDDEN):
             return False
         new = self.model.mask if was_jolt else np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
         if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:
             self._is_jolt = self.model.stabiliser.is_lost  # leaves no edge, either; the next frame decides
             if not self._is_jolt:
                 return True
-        is_whole = is_mostly_foreground(self.model.mask, known, _WHOLE_FRAME)
-        return is_whole and self.model.objects.standing(_STANDS) > _WHOLE_FRAME
+        is_whole = is_mostly_foreground(self.model.mask, known, WHOLE_FRAME)
+        return is_whole and (self.model.is_replaced or self.model.objects.standing(_STANDS) > WHOLE_FRAME)
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
         jolt = {"jolt": np.ones(1)} if self._is_jolt else {}
-        parked = {} if self._parked is None else {"parked": self._parked.state()}
+        parked: State = {f"parked{i}": model.state() for i, model in enumerate(self._parked)}
         return {"model": self.model.state(), **parked, **jolt}
 
     @classmethod
@@ -110,8 +122,8 @@ class SceneManager:
         scenes = cls(frames, parameters)
         scenes.model = SceneModel.from_state(frames, parameters, part_of(state, "model"))
         scenes._is_jolt = "jolt" in state
-        if "parked" in state:
-            scenes._parked = SceneModel.from_state(frames, parameters, part_of(state, "parked"))
+        parked = [name for name in (f"parked{i}" for i in range(_SCENES)) if name in state]
+        scenes._parked = [SceneModel.from_state(frames, parameters, part_of(state, name)) for name in parked]
         return scenes
 
 

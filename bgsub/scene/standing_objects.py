@@ -205,11 +205,8 @@ class StandingObjects:
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: 1 where the residual
         # exceeds the threshold, `over` (chunks,) where it does; `returned` (n,): indices of pixels that show what the
         # first frames hid; a learning `rate` shortens the absorption; `elapsed`: frames since that before
-        before, self.frame = self.frame, self.frame + elapsed
-        was_clear, self._is_clear = self._is_clear, not over.any()
-        if self._oldest or not (was_clear and self._is_clear):
-            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
-        self.settling = max(self.settling - elapsed, 0)
+        before = self.frame
+        self.watch(x, mask, filled, strong, over, elapsed)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # since the frame before
         chosen = self._chosen(x, background, mask, strong, absorb, checks)
@@ -220,6 +217,16 @@ class StandingObjects:
             return None
         self.age[chosen] = self.support[chosen] = self._lasting[chosen] = 0
         return chosen
+
+    def watch(
+        self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, over: np.ndarray, elapsed: int
+    ) -> None:
+        """Count how long objects have been standing; arguments as of `released`."""
+        before, self.frame = self.frame, self.frame + elapsed
+        was_clear, self._is_clear = self._is_clear, not over.any()
+        if self._oldest or not (was_clear and self._is_clear):
+            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
+        self.settling = max(self.settling - elapsed, 0)
 
     def _update_ages(
         self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int

@@ -42,6 +42,7 @@ class Fit:
 
     values: np.ndarray  # (s,) float32
     a: np.ndarray  # (s,) float32, observed entries, 0 or 1; empty for all
+    start: np.ndarray  # (k,) float64, coefficients of the vector before
     y: np.ndarray  # (k,) float64
     low_rank: np.ndarray  # (s,) float32, ``U y``
     change: float  # root mean square change of the low-rank part; large after `PixelSubset.gather`
@@ -98,7 +99,7 @@ class PixelSubset:
         y, (low_rank, e) = np.empty(self._k), np.empty((2, self.index.size), np.float32)
         known = self.stack[: self._k], values, a, *cost, steps, _TOLERANCE, start, self._low_rank
         moved = _kernels.subset_coefficients(*known, y, low_rank, e, *self._work)
-        return Fit(values, a, y, low_rank, math.sqrt(moved), e)
+        return Fit(values, a, start, y, low_rank, math.sqrt(moved), e)
 
 
 class Sweep(NamedTuple):
