@@ -64,7 +64,7 @@ def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: 
     return U, keep * V @ turn + gain * (U - P @ turn), C, z, (before, after), True
 
 
-def sense(Z, P, e, omega, y, z, inside, w: float):
+def update_sensitivity(Z, P, e, omega, y, z, inside, w: float):
     """The gain of a larger w, and the sensitivity ``dU / d(log w)``, (n, k), after the step."""
     gained = e @ (Z @ y) / (e @ e)
     return gained, Z + w * np.outer(e - P @ inside - omega * (Z @ y), z)
@@ -81,7 +81,7 @@ class SelfTuned:
         self.U, self.V, self.Z = U, np.zeros((m, k)), np.zeros((len(index), k))
         self.C, self.s = np.zeros((k, k)), np.zeros(m)
         self.index, self.surrogate, self.forgetting, self.own_scales = index, surrogate, forgetting, own_scales
-        self.most = min(1 / (tuning._SAMPLES * k), tuning._MOST)
+        self.most = min(1 / (tuning._SHORTEST * k), tuning._LARGEST_W)
         self.w = self.most / 2 if forgetting is None else forgetting
         self.momentum, self.objective, self.taken = 0.0, (0.0, 0.0), False
         self.size, self.seen = 0.0, 0.0
@@ -103,7 +103,7 @@ class SelfTuned:
         if not self.own_scales:
             return (1, 1, 1, 1 / self_tuned._STEP, 1), 1.0
         (m, k), n = self.U.shape, len(self.index)
-        inflation = 1 / np.sqrt(max(1 - k / max(share * n, 1), self_tuned._FEWEST))
+        inflation = 1 / np.sqrt(max(1 - k / max(share * n, 1), self_tuned._LEAST_FREEDOM))
         calm, ratio = self_tuned._CALM, ratio * inflation
         common = (max(ratio / calm, 1) * min(max(ratio, 1e-3) * calm, 1)) ** self_tuned._TOGETHER
         floor = self_tuned._ROUNDING * np.sqrt(((1 - self.w) * np.trace(C) + self.w * y @ y) / m)
@@ -114,14 +114,14 @@ class SelfTuned:
     def press(self, x, share: float) -> None:
         """Keep the scales below the bound of a cold start."""
         self.seen += share
-        if self.size and self.seen < tuning._HOLDS:
-            self.size += tuning._RATE * (np.sqrt(np.mean(x**2) / share) - self.size)
-            first, last = tuning._FIRST, tuning._LAST
-            bound = self.size * first * (last / first) ** min(self.seen / tuning._SHRINKS, 1)
+        if self.size and self.seen < tuning._LASTS_FOR:
+            self.size += tuning._SIZE_RATE * (np.sqrt(np.mean(x**2) / share) - self.size)
+            first, last = tuning._FIRST_BOUND, tuning._LAST_BOUND
+            bound = self.size * first * (last / first) ** min(self.seen / tuning._SHRINKS_FOR, 1)
             self.s = np.minimum(self.s, bound)
             usual = np.median(self.s[self.index]) / bound
             self.size *= usual >= tuning._FOUND
-            self.momentum *= usual < tuning._PRESSED
+            self.momentum *= usual < tuning._FREE
 
     def learn(self, x, a) -> None:
         """Predict, fit, step, follow."""
@@ -140,12 +140,12 @@ class SelfTuned:
         along = V @ y
         length = np.linalg.norm(e) * np.linalg.norm(along)
         agreement = e @ along / length if length > 0 else 0.0
-        gain = tuning._GAIN * w if self.forgetting is None else 0.0
+        gain = tuning._VELOCITY_GAIN * w if self.forgetting is None else 0.0
         keep = 1 - gain * (1 - self.momentum)
         self.U, self.V, self.C, z, self.objective, self.taken = step(P, V, C, y, e, cost, w, share, keep, gain)
         if self.forgetting is None:
             i = self.index
-            gained, self.Z = sense(self.Z, P[i], omega * r, omega, y, z, P.T @ e, w if self.taken else 0.0)
+            gained, self.Z = update_sensitivity(self.Z, P[i], omega * r, omega, y, z, P.T @ e, w if self.taken else 0.0)
             self.momentum = float(np.clip(self.momentum + w / self.most * agreement, 0, 1))
-            change = np.clip(tuning._HYPER * gained / len(y), -w, tuning._LIMIT)
-            self.w = float(np.clip(w * np.exp(change) * surprise, tuning._LEAST, self.most))
+            change = np.clip(tuning._HYPERGRADIENT_GAIN * gained / len(y), -w, tuning._LARGEST_RISE)
+            self.w = float(np.clip(w * np.exp(change) * surprise, tuning._SMALLEST_W, self.most))

@@ -100,7 +100,7 @@ def test_restored_subtractor_continues_bit_for_bit(name, tmp_path):
 
 
 def test_snapshot_has_no_influence_where_no_step_is_pending(monkeypatch):
-    monkeypatch.setattr(subspace, "_HYGIENE", 4)
+    monkeypatch.setattr(subspace, "_ORTHONORMALISE_EVERY", 4)
     subtractor, frames = stream("colour")
     rows, restored = set(), None
     for frame in frames[:50]:

@@ -10,9 +10,9 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.numerics.surrogates import LOG, LP, arctan, log_value, log_weight, lp_value, lp_weight
 
-BLOCK = 2048
+BLOCK = 2048  # entries of a row that a pass reads at once: 8 KiB, so that some rows stay in the first-level cache
 RIDGE = 1e-9  # of the trace of normal equations, against rounding
-UNSEEN = 1e-5  # share of the energy of the basis: a direction of which less is observed keeps its coefficient
+UNSEEN = 1e-5  # ridge of a fit of y, as share of the energy of U: a direction hardly observed keeps its coefficient
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1)
@@ -108,7 +108,7 @@ def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
 
 @part
 def difference(x, l, a, r):  # type: ignore[no-untyped-def]
-    """Write ``a (x - l)`` into `r`, all (n,); an empty `a` observes all."""
+    """Write ``a (x - l)`` into `r`, all (n,); if `a` is empty, all entries are observed."""
     if a.size > 0:
         for i in range(r.size):
             r[i] = a[i] * (x[i] - l[i])
@@ -246,7 +246,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
     `rows` (k, n): the basis there; `x`, `a`, `before` (n,), `a` may be empty. Outputs: `y`, `low_rank` (n,), influence
     `e` (n,). Return the mean squared change of the low-rank part from `before`.
     """
-    goes_on, ridge, omega = steps, 0.0, e
+    remaining, ridge, omega = steps, 0.0, e
     for i in range(y.size):
         y[i] = start[i]
         ridge += UNSEEN * dot(rows[i], rows[i])
@@ -257,7 +257,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
         difference(x, low_rank, a, r)
         influence_and_value(r, omega, kind, mu, p)
         divide(omega, r)
-        if goes_on == 0:
+        if remaining == 0:
             break
         normal_equations(rows, r, omega, a, gram, right)
         solve_spd(gram, right, ridge)
@@ -266,7 +266,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, steps, tolerance, start, before
             y[i] += right[i]
             change += right[i] * right[i]
             size += y[i] * y[i]
-        goes_on = 0 if change <= tolerance * tolerance * size else goes_on - 1
+        remaining = 0 if change <= tolerance * tolerance * size else remaining - 1
     moved = _ZERO
     for i in range(r.size):
         e[i] = omega[i] * r[i]

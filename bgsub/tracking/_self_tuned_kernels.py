@@ -23,8 +23,8 @@ from bgsub.tracking._step_kernels import FLOOR, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
-_LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
+_LEAST_WEIGHT = np.float32(0.1)  # least ratio of the median scale to a noisy entry's: y may depend on such entries
+_LEAST_ENERGY = 1e-32  # squared length of an influence of which float32 has lost the digits: no step is taken
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 _RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few large weights y would diverge
 
@@ -74,7 +74,7 @@ def own_scale_coefficients(rows, x, a, scale, usual, kind, mu, p, limits, y, e, 
     """
     # t_i is the lesser of s_i and the median scale, but at least s_i / 10: noisy entries weigh less in y
     # after a fit with equal weights, the scales are widened until half of the residuals are inliers, then narrowed:
-    # outliers cannot hold y in a local minimum
+    # y leaves local minima that outliers make
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     stages, iterations, tolerance = limits
@@ -258,8 +258,8 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, T, ob
 
 
 @allocating_kernel
-def sense(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
-    """Return ``e' Z'y / e'e``, the gain of a larger w, and update ``Z = dU / d(log w)`` on the subset.  O(n k).
+def update_sensitivity(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
+    """Return ``e' Z'y / e'e``, the hypergradient, and update ``Z = dU / d(log w)`` on the subset.  O(n k).
 
     Z (k, n) becomes ``Z - w z (omega Z'y)' + w z p'``, p the part of e outside the span; w is 0 when no step was taken.
     """

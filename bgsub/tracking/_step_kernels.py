@@ -10,7 +10,7 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.tracking._kernels import solve_spd, step_rows
 
-IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
+IN_SPAN = 1e-6  # share of the energy of e: if less lies outside the span of U, it is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
 ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
 

@@ -16,10 +16,10 @@ from bgsub.numerics.threads import copied
 from bgsub.tracking import _kernels
 
 WHOLE = 1 << 60  # entries of a block that is larger than any vector
-DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding explains
-_COLUMNS = 2048  # of one product, so that it stays in the cache, and the BLAS on one thread
-_DOT = 8192  # entries of one inner product, for the same reasons
-_SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
+DRIFTED = 0.05  # largest entry of ``U'U - I`` that rounding explains in a saved model
+_COLUMNS = 2048  # per matrix product: they stay in the cache, and the BLAS uses one thread
+_DOT = 8192  # entries per inner product, for the same reasons
+_SKEWED = 4.0  # largest entry of N or its inverse; beyond it, V would amplify rounding: steps are carried out
 _INVERTED = 1e-6  # largest entry of ``N N^-1 - I`` that rounding explains
 
 
@@ -28,7 +28,7 @@ class DeferredStep:
 
     def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
         self.N, self.inverse, self.G = np.eye(k), np.eye(k), np.zeros((period, k))
-        self.block, self.turn = block, 0
+        self.block, self.turn = block, 0  # entries of a block; number of the blocks that the newest visit updated
 
     def compose(self, T: np.ndarray) -> float:
         """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
@@ -51,7 +51,7 @@ class Visit(NamedTuple):
 
     stack: np.ndarray  # (> k, >= m) float32, V' and the influence e at the last visit of each block
     G: np.ndarray  # (period, k) float32, the kernel adds ``e G[i]`` to the blocks of number i
-    c: np.ndarray  # (k,) float32
+    c: np.ndarray  # (k,) float32, coefficients in V
     period: int
     turn: int  # of every `period` blocks, number `turn` is visited
 
@@ -69,10 +69,10 @@ class Basis:
 
     def __init__(self, k: int, m: int) -> None:
         self.k, self.m = k, m
-        self._rows = _aligned_rows(2 * k + 2, m)  # takes memory where it is written
+        self._rows = _aligned_rows(2 * k + 2, m)  # uses memory only where it is written
         self.mirror: Any = None  # a copy of V' and e' on a GPU, which `mirror.bring_back` copies into its argument
         self.deferred = DeferredStep(self.k)
-        self.newest = -1
+        self.newest = -1  # number of the blocks whose e waits for the step of the newest visit; -1: none
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
 
     @property
@@ -90,7 +90,7 @@ class Basis:
         return basis
 
     def state(self, rows: int) -> State:
-        """Return a copy of the state; `rows` rows of the stack are in use, the last of them is e, if it is needed."""
+        """Return a copy of the state with `rows` rows of the stack, without the last one, e, if nothing is pending."""
         deferred = self.deferred
         return {
             "stack": copied(self.stack[: rows - self.is_settled, : self.m]),
@@ -142,7 +142,7 @@ class Basis:
         return Visit(self._rows, self.deferred.G.astype(np.float32), self.coordinates(y), period, self.deferred.turn)
 
     def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
-        """Turn the inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
+        """End a pass: return the inner products of e with U and itself, given those with V and itself, (k + 1,)."""
         self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
         turned = products.copy()  # faster than to join two parts
@@ -155,7 +155,7 @@ class Basis:
         return self.newest < 0 and not self.deferred.G.any()
 
     def settle(self) -> None:
-        """Add the pending rank-one terms to V; keep an influence that is not used yet."""
+        """Add the pending rank-one terms to V; keep the e of blocks whose step is still to come (`newest`)."""
         if not self.is_settled:
             self._settle(0, self.m, self.newest)
             self.deferred.G[:] = 0.0
@@ -189,7 +189,7 @@ class Basis:
         self.deferred, self.newest = DeferredStep(self.k), -1
 
     def stepped(self, skew: float) -> None:
-        """Note a deferred step, given the largest entry of N and of its inverse."""
+        """End a deferred step; `skew` is the largest entry of N and of its inverse."""
         self.newest = -1
         if skew > _SKEWED:
             self.carry_out()
@@ -210,8 +210,8 @@ class Basis:
         return N.T @ gram_of(self.stack[: self.k, : self.m]) @ N
 
     def factorise(self, noise: float) -> np.ndarray:
-        """Make nearly dependent rows of U', with noise of a length, orthonormal; return L, (k, k), of ``U' = L Q'``."""
-        # the inverse of a Cholesky factor would amplify rounding; without noise a direction may miss the pixel subset
+        """Make nearly dependent rows of U' orthonormal, after adding noise; return L, (k, k), of ``U' = L Q'``."""
+        # a Cholesky factor would amplify rounding; without noise, a direction may be 0 on the whole pixel subset
         self.carry_out()
         rows = self.stack[: self.k, : self.m]
         random = np.random.default_rng(0).standard_normal(rows.shape, np.float32)

@@ -14,15 +14,15 @@ from bgsub.numerics.threads import cores, in_bands, one_blas_thread
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.tracking import _kernels
 
-BLOCK = 1024  # pixels whose rows are fitted together
-_ALTERNATIONS_STILL = 20
-_ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
+BLOCK = 1024  # entries (columns of X) whose rows of U are fitted together
+_ALTERNATIONS_STILL = 20  # of the robust PCA of the subset from the first mu on
+_ALTERNATIONS = 10  # of later fits: ten more move the low-rank part by 0.03 grey levels at most (root mean square)
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
-_MOST = 0.7  # share of the entries that a still picture must explain
-SUBSET_WORK = 3_000_000  # entries of the batch that take as long as a fit to the subset
+_MOSTLY_STILL = 0.7  # share of the entries that the fit of rank 1 must explain for its outliers to be shrunk
+SUBSET_WORK = 3_000_000  # work of a fit to the subset, in entries of the batch that take as long
 _VALIDATED = 8  # the cross-validation uses one of so many entries
-_PASSES = 0.8  # largest share of the cost that the directions may leave
+_COST_LEFT = 0.8  # of the cost of a fit of rank 1 to the other half: the largest share that all directions may leave
 _BLACK = 1e-9  # of full scale, below which float32 cannot square the values
 _COLUMNS = 8192  # of a block of the tall products
 _FULL_SCALE = 4.0  # of data of unknown range, in units of the median of its entries
@@ -30,8 +30,8 @@ _START_FLATTENS_AT = 0.06  # of that full scale
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
 _RIDGE = np.float32(1.0 + 1e-5)
 _LEAST_PIVOT = np.float32(1e-20)
-_REACH = 0.5  # share of a scale below which residuals make a reweighting unnecessary
-_PART = 64 * BLOCK  # pixels between two pauses
+_SMALL = 0.5  # of the scale of a mu: while all residuals are smaller, weights are nearly 1, and this mu is skipped
+_PART = 64 * BLOCK  # pixels between two pauses of `batch_start_in_parts`
 
 T = TypeVar("T")
 Parts = Generator[int, None, T]  # yields the work done, in entries of the batch, and returns the result
@@ -50,7 +50,7 @@ def batch_start(
 def batch_start_in_parts(
     X: Any, scale: float, surrogate: Surrogate, index: np.ndarray, U: np.ndarray
 ) -> Parts[np.ndarray]:
-    """Do `batch_start` with pauses: write U, (k, m), and return Y; X needs its shape and columns only."""
+    """Do `batch_start` with pauses: write U, (k, m), and return Y; X needs `shape` and ``X[:, columns]`` only."""
     n, m = X.shape
     Y = subset_coefficients(sample_of(X, index, scale), len(U), surrogate)
     yield SUBSET_WORK
@@ -101,13 +101,13 @@ def fit_rows(
     last_pixel: int | None = None,
 ) -> None:
     """Write the row of U of some pixels, fitted to its history given the coefficients, into `U`, (k, m) float32."""
-    # a block of pixels begins with the first mu near any of its residuals: this halves the solves and changes the
+    # a block skips the first `mus`, which are far above all its residuals: this halves the solves and changes the
     # low-rank part by hundredths of a grey level; with one BLAS thread the result does not depend on `threads`
     start = np.linalg.pinv(Y.astype(np.float64)).astype(np.float32)
     j, q = np.tril_indices(Y.shape[1])
     y = np.ascontiguousarray(Y.T)
     products = y[j] * y[q]
-    reach = np.array([_REACH * surrogate.at_mu(mu).scale for mu in mus[:-1].tolist()] + [0.0])
+    smallest = np.array([_SMALL * surrogate.at_mu(mu).scale for mu in mus[:-1].tolist()] + [0.0])
 
     def fit(begin: int, end: int, _: int) -> None:
         for first in range(first_pixel + begin, first_pixel + end, BLOCK):
@@ -115,7 +115,7 @@ def fit_rows(
             low_rank, omega, weighted = np.empty((3, *x.shape), np.float32)
             u = start @ x
             largest = float(np.abs(np.subtract(x, Y @ u, out=omega)).max())
-            for mu in mus[reach <= largest]:
+            for mu in mus[smallest <= largest]:
                 np.matmul(Y, u, out=low_rank)
                 _kernels.weigh(x, low_rank, surrogate.code, mu, np.float32(surrogate.p), omega, weighted)
                 u += _solved(products @ omega, y @ weighted)
@@ -166,7 +166,7 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     rank = min(rank, *sample.shape)
     still = fit(sample, 1, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
-    if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
+    if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOSTLY_STILL:
         inliers = _blackened(still + surrogate.influence(deviation).astype(np.float32))
         model = fit(inliers, rank, surrogate, surrogate.mu, _ALTERNATIONS)
     else:
@@ -191,7 +191,7 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
     for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
         fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
         still, moving = (model._cross_validation_cost(other) for model in fits)
-        if moving >= _PASSES * still:
+        if moving >= _COST_LEFT * still:
             return False
     return True
 
@@ -203,8 +203,8 @@ def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
 
 def orthonormalise(V: np.ndarray, Y: np.ndarray) -> Parts[np.ndarray]:
     """Replace the first q rows U of V, (k, m), by k orthonormal ones; return Z with ``Z V = Y U``; Y is (n, q)."""
-    # the rows are sorted by the energy of the coefficients
-    # arbitrary rows fill up directions that the frames lack, as in a still or an all-black start
+    # the new rows are sorted by the energy of their coefficients; random rows take the place of directions that the
+    # frames do not have, as in a still or an all-black start
     (rank, m), U = V.shape, V[: Y.shape[1]]
     values, vectors = np.linalg.eigh(gram_in_double(U))
     yield m

@@ -10,15 +10,15 @@ from bgsub.tracking.basis import Basis, gram_of
 from bgsub.tracking.tuning import AdaptiveForgetting, ColdStart, RankSearch
 from bgsub.tracking.validation import check_size
 
-_FIT = 6, 8, 1e-6  # stages of the continuation, most iterations at the end, change at which they stop
-_STEP = float(np.exp(0.05))  # factor by which a scale follows the median of its residual
-_CALM = 2.0  # ratio of residuals to scales, either way, up to which only single scales follow
-_TOGETHER = 0.2  # power of the ratio beyond that, by which all scales follow at once
-_FEWEST = 0.1  # least share of the degrees of freedom that is taken to be left
-_ROUNDING = 1e-7  # least scale, relative to the size of the vectors
+_FIT = 6, 8, 1e-6  # fit of y: stages of shrinking scales, most iterations at the end, relative change that ends them
+_STEP = float(np.exp(0.05))  # factor of a scale per vector, up or down, towards the median of its residual
+_CALM = 2.0  # median of residual / scale up to which, and down to its inverse, each scale changes by `_STEP` only
+_TOGETHER = 0.2  # beyond that, all scales are multiplied by the excess to this power
+_LEAST_FREEDOM = 0.1  # least share of the degrees of freedom that a fit of y is assumed to leave
+_ROUNDING = 1e-7  # least scale, relative to the RMS of the vectors
 _FIRST_FITS = 3  # fits of the first vector that find its scale
-_DRIFTED = 1e-3  # largest drift of the rows' inner products between two recomputations
-_HYGIENE = 100  # vectors between two recomputations
+_GRAM_EVERY = 100  # vectors after which `_gram` is computed from the rows again, as updates accumulate rounding
+_DRIFTED = 1e-3  # largest rounding error of `_gram` in a saved state
 
 
 class SelfTunedSubspace:
@@ -47,18 +47,18 @@ class SelfTunedSubspace:
         self.forgetting = AdaptiveForgetting(k, n, forgetting)
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
         self._cold = ColdStart()
-        self._gram = np.zeros((2 * k, 2 * k))
+        self._gram = np.zeros((2 * k, 2 * k))  # inner products of the rows [U V]
         self._gram[:k, :k] = np.eye(k)
         self._rows, self._work = np.empty((k, n), np.float32), np.empty((4, n), np.float32)
         self._e = np.empty(n, np.float32)
         self._small = np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
-        self._newest: tuple[np.ndarray, np.ndarray] | None = None
+        self._newest: tuple[np.ndarray, np.ndarray] | None = None  # vector on the subset, until y is fitted to it again
 
     @property
     def y(self) -> np.ndarray:
         """Coefficients of the newest vector in the newest basis, (k,), float64."""
         if self._newest is not None:
-            self._y, _, _ = self._fit(self._here(), *self._newest)
+            self._y, _, _ = self._fit(self._unpredicted(), *self._newest)
             self._newest = None
         return self._y
 
@@ -69,13 +69,13 @@ class SelfTunedSubspace:
         if seen < self.basis.k or not (self.scale[0] or self._find_scale(x, a, seen)):
             return
         self._step(x, a)
-        if self.updates % _HYGIENE == 0:
+        if self.updates % _GRAM_EVERY == 0:
             self._gram = gram_of(self.basis.stack[: 2 * self.basis.k, : self.basis.m])
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
-        """Predict, fit the coefficients, pass over the vector, step."""
+        """Predict the subspace, fit y, pass over the vector; update basis, scales, forgetting and rank search."""
         bound = self._cold.bound(x, float(a.mean()) if a.size else 1.0)
-        if bound is not None:  # the momentum stays at 0 while the scales reach it
+        if bound is not None:  # the momentum stays at 0 while most scales are at the bound
             np.minimum(self.scale, np.float32(bound), out=self.scale)
             if not self._cold.is_free(float(np.median(self.scale[self._index])) / bound):
                 self.forgetting.momentum = 0.0
@@ -85,7 +85,7 @@ class SelfTunedSubspace:
         values, seen = x[self._index], a[self._index] if a.size else a
         y, share, ratio = self._fit(P.astype(np.float32), values, seen)
         c = P.T @ y
-        follow, growth = self._following(share, ratio, c)
+        follow, growth = self._scale_steps(share, ratio, c)
         products, objective, z = np.empty(2 * k + 1), np.empty(2), np.empty(k)
         arguments = s.code, np.float32(s.mu), np.float32(s.p)
         cost = _self_tuned_kernels.self_tuned_sweep(
@@ -115,12 +115,12 @@ class SelfTunedSubspace:
         )  # fmt: skip
         return y, float(share), float(ratio)
 
-    def _following(self, share: float, ratio: float, c: np.ndarray) -> tuple[tuple[np.float32, ...], float]:
+    def _scale_steps(self, share: float, ratio: float, c: np.ndarray) -> tuple[tuple[np.float32, ...], float]:
         """Return `follow` of `self_tuned_sweep` for this vector, and the factor >= 1 by which all scales grow."""
         if not self._has_own_scales:
             return tuple(np.float32(v) for v in (1, 1, 1, 1 / _STEP, 1)), 1.0
         k, w = self.basis.k, self.forgetting.w
-        inflation = 1 / np.sqrt(max(1 - k / max(share * self._index.size, 1.0), _FEWEST))
+        inflation = 1 / np.sqrt(max(1 - k / max(share * self._index.size, 1.0), _LEAST_FREEDOM))
         beyond = max(ratio * inflation / _CALM, 1.0) * min(max(ratio * inflation, 1e-3) * _CALM, 1.0)
         common = beyond**_TOGETHER
         size = (1 - w) * np.trace(self._C) + w * max(c @ self._gram @ c, 0.0)
@@ -141,19 +141,19 @@ class SelfTunedSubspace:
         self._cold.size = 0.0 if self._C.any() or self._search is not None else size
         self.scale[:] = size
         for _ in range(_FIRST_FITS):
-            _, _, ratio = self._fit(self._here(), x[self._index], a[self._index] if a.size else a)
+            _, _, ratio = self._fit(self._unpredicted(), x[self._index], a[self._index] if a.size else a)
             self.scale *= np.float32(max(ratio, _ROUNDING))
         self.scale[:] = max(self.scale[0], _ROUNDING * size)
         return True
 
-    def _here(self) -> np.ndarray:
-        """Return the coordinates of U in the rows ``[U V]``."""
+    def _unpredicted(self) -> np.ndarray:
+        """Return the coordinates of U itself in the rows ``[U V]``, (k, 2 k): no prediction by the velocity V."""
         return np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
 
     # -- rank ----------------------------------------------------------------------------------------------------
 
     def of_better_rank(self) -> "SelfTunedSubspace":
-        """Return the subspace with the rank that the search asks for, or itself."""
+        """Return a subspace with one direction more or less if the rank search decides so, else self."""
         search = self._search
         change = 0 if search is None else search.change
         if search is None or not change:

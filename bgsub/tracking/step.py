@@ -59,7 +59,7 @@ def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.
 
 
 def preconditioned(R: np.ndarray, C: np.ndarray, metric: str) -> np.ndarray:
-    """Return ``R C^-1``, C raised, in the scaled metric, ``R / lambda_max(C)`` in the canonical one; (r, k)."""
+    """Return ``R (C + floor I)^-1`` in the scaled metric, ``R / lambda_max(C)`` in the canonical one; (r, k)."""
     trace = float(np.trace(C))
     if trace <= 0:
         return np.zeros_like(R)
@@ -69,7 +69,7 @@ def preconditioned(R: np.ndarray, C: np.ndarray, metric: str) -> np.ndarray:
 
 
 def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> np.ndarray:
-    """Return the gradient factor, (r, k), at the new point: by the second-order model, or unchanged."""
+    """Return the gradient factor R, (r, k), at the new point: by the second-order model, or unchanged."""
     if carry == "unchanged":
         return R
     if metric == "scaled":
@@ -78,7 +78,7 @@ def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> 
 
 
 def cost_bound(cost: float, products: np.ndarray, y: np.ndarray, c: np.ndarray) -> float:
-    """Return a bound of the newest vector's cost where its low-rank part is the combination c of ``[U Q e]``."""
+    """Return an upper bound of the newest vector's cost with the low-rank part ``[U Q e] c``, (k + r + 1,)."""
     # the curvature is at most one: h(r - d) <= h(r) - <psi(r), d> + |d|^2 / 2
     d = c.copy()
     d[: y.size] -= y
@@ -92,8 +92,8 @@ def search(
     step: Step, cost: float, costs: Sequence[Callable[[np.ndarray], float]], y: np.ndarray, w: float, last: float | None
 ) -> tuple[float, np.ndarray, tuple[float, float]]:
     """Find a step length by backtracking (algorithm 6, step 5); return it, the rotation of [U Q], the objectives."""
-    # `costs` are bounds from the cheapest to the exact value; `last` None searches on the whole objective from t = 1
-    # on, else on the newest vector alone from twice that length on, the literal reading of algorithm 6
+    # `costs`: upper bounds of the newest cost, the cheapest first, the last one exact; any of them may accept a step
+    # `last` None: on the whole objective from t = 1; else on the newest vector alone, as algorithm 6, from t = 2 `last`
     whole = last is None
     weight = w if whole else 1.0
     before = weight * cost

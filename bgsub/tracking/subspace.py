@@ -1,4 +1,4 @@
-"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps."""
+"""The tracked subspace with fixed mu and w: basis, past gradient, moment of the coefficients, and its steps."""
 
 import math
 from collections.abc import Callable
@@ -20,19 +20,19 @@ from bgsub.tracking.step import carried, cost_bound, make_step, search
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 Limit = Callable[[], float]
 EVERYTHING = np.empty(0, np.float32)  # all entries are observed
-_HYGIENE = 250  # updates between two orthonormalisations
-_NEGLIGIBLE = 1e-6  # squared length of coefficients below which all is black
-_FAINT = 0.01  # of full scale
-_DEPENDENT, _NOISE = 1e-2, 1e-3  # least singular value that a rotation leaves exact; length of noise, see `factorise`
-_SHRUNK = 0.5  # eigenvalue of ``U'U`` after a change below which its division amplifies the rounding of before
-_INEXACT = 1e3  # largest singular value of the products for `restore`, and inverse of the least one
-_IMPOSSIBLE = 4.0  # squared length per entry of coefficients of no image, as in a forged model
+_ORTHONORMALISE_EVERY = 250  # updates
+_NEGLIGIBLE = 1e-6  # squared length of the coefficients of a black frame; `retarget` cannot divide by it ...
+_FAINT = 0.01  # ... and gives them this RMS instead, as a share of full scale
+_DEPENDENT, _NOISE = 1e-2, 1e-3  # singular value of U below which `Basis.factorise` replaces Cholesky; its noise
+_SHRUNK = 0.5  # least eigenvalue of ``U'U`` after `retarget`, below which dividing by it amplifies rounding errors
+_INEXACT = 1e3  # largest singular value of `_fading`, and inverse of the least one, with which `restore` is exact
+_LARGEST_ENERGY = 4.0  # of coefficients, squared, per entry: at most 1 for an image in [0, 1], more in a forged model
 _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
-_STEPS, _TOLERANCE = 15, 1e-4  # of a fit
+_STEPS, _TOLERANCE = 15, 1e-4  # most reweightings of a fit of y, and the relative change of y that ends them
 _JUMP = 0.1  # change of y, relative to y, ...
-_MOST = 0.7  # ... that must explain this share of what is seen, up to ...
-_NEAR = 1.3  # ... residuals of this many limits of the mask: objects that hide most of the background are no background
-_UNKNOWN = 1e3  # larger than any low-rank part of an image
+_EXPLAINED = 0.7  # ... that must explain this share of the observed values: an object that hides most of the frame ...
+_NEAR = 1.3  # ... does not; a value is explained up to a residual of this many limits of the mask
+_NO_BACKGROUND = 1e3  # low-rank part before the first fit: far from any image, so that `Fit.change` is large
 _APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
 
 
@@ -57,11 +57,11 @@ class PixelSubset:
         self.stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
         self.work = np.empty(k + 1, np.float32), np.empty(_kernels.BLOCK, np.float32)  # of a step
         self._work = np.empty(index.size, np.float32), np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
-        self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
+        self._low_rank = np.full(index.size, _NO_BACKGROUND, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
         """Read the basis ``(V + D(e) G) N``, V' and e' the rows of `stack`."""
-        self._low_rank[:] = _UNKNOWN
+        self._low_rank[:] = _NO_BACKGROUND
         turns = self.index // deferred.block % len(deferred.G)
         V = stack[: self._k, self.index] + deferred.G.astype(np.float32)[turns].T * stack[self._k, self.index]
         self.stack[: self._k] = deferred.N.T.astype(np.float32) @ V
@@ -79,17 +79,17 @@ class PixelSubset:
         self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
 
     def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:
-        """Step as the whole basis, by T (k, k + 1); `weights`, (s,) float32, are those of e, None for one."""
+        """Apply the step T, (k, k + 1), of the whole basis here; `weights`, (s,) float32, multiply e, None for 1."""
         np.multiply(fit.influence, 1 if weights is None else weights, out=self.stack[self._k])
         self.stack[: self._k] = T.astype(np.float32) @ self.stack
 
     def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, cost: Cost, limit: Limit | None = None) -> Fit:
-        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); with a limit, a jump must explain most values."""
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,); `limit` returns the residual limit of the mask."""
         fit = self._fitted(values, a, y, cost, _STEPS)
-        change = fit.y - y
+        change = fit.y - y  # a jump that does not explain most values is undone
         if limit is not None and change @ change > _JUMP**2 * (y @ y):
             near = np.abs(values - fit.low_rank) < _NEAR * limit()
-            if (near @ a < _MOST * a.sum()) if a.size else near.mean() < _MOST:
+            if (near @ a < _EXPLAINED * a.sum()) if a.size else near.mean() < _EXPLAINED:
                 fit = self._fitted(values, a, y, cost, 0)
         self._low_rank = fit.low_rank
         return fit
@@ -103,7 +103,7 @@ class PixelSubset:
 
 
 class Sweep(NamedTuple):
-    """A pass over the model that has begun: its input, the fitted coefficients, its number and the basis."""
+    """The input of the engine's pass over the model, and what `Subspace.end` needs after it."""
 
     visit: Visit
     cost: Cost
@@ -137,11 +137,11 @@ class Subspace:
         self._C = moments.T @ moments / n if n else np.zeros((k, k))
         self.y = moments[-1].copy() if n else np.zeros(k)
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
-        self.cold_scale, self._warmth = 0.0, 0.0
-        self._passes, self._small = 0, np.empty((k + 1, k))  # work
+        self.cold_scale, self._warmth = 0.0, 0.0  # size of the data, 0 unless the start was cold; sum of w since then
+        self._passes, self._small = 0, np.empty((k + 1, k))  # number of the newest pass: older ones are void; work
         self._final_cost = Cost(surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p))
         self._low_rank = EVERYTHING
-        self._fading = np.stack([np.eye(k)] * 2)  # products P of the steps and Q of the turns since `restore`
+        self._fading = np.stack([np.eye(k)] * 2)  # products P and Q of M and `turn` of `_fade` since `restore`
         self._subset = PixelSubset(index, k)
         self._subset.gather(basis.stack, basis.deferred)
 
@@ -172,7 +172,7 @@ class Subspace:
 
     def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int, limit: Limit | None = None) -> Sweep:
         """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
-        # a pending gradient is dropped; the arrays must not change before `update`; `limit`: that of the mask
+        # drops a past gradient; `values` and `a` must not change before `update`; `limit`: see `PixelSubset.fit`
         self._R = self._R[:0]
         cost = self._cost()
         fit = self._subset.fit(values, a, self.y, cost, limit)
@@ -196,7 +196,7 @@ class Subspace:
         self.updates += 1
         a = EVERYTHING if influence.vector is None else influence.vector[1]
         self._warmth += w * (float(a.mean()) if a.size else 1.0)
-        if self.updates % _HYGIENE == 0:
+        if self.updates % _ORTHONORMALISE_EVERY == 0:
             self._orthonormalise()
 
     def _full_step(self, influence: SubspaceUpdate, w: float) -> bool:
@@ -239,7 +239,7 @@ class Subspace:
         self.step_length = t
         self._C = (1 - w) * self._C + w * np.outer(y, y)
         R = carried(step.R, t, self._C, self.parameters.metric, self.parameters.gradient_carry)
-        # one pass in blocks has no place for a pending gradient
+        # the engine's pass (no vector) does not compute products with a past gradient: it is dropped
         R_old, self._R = self._R, R[:0] if vector is None or not np.any(R) else R
         T = (step.basis @ theta).T[: k + len(self._R)]
         if len(R_old):
@@ -258,7 +258,7 @@ class Subspace:
             self.y = np.eye(self.basis.k)[-1] * _FAINT * math.sqrt(self.basis.m)
         y = self.y
         chosen = np.empty(0, np.uint8) if where is None else where
-        least, most = self._rotate(self.basis.retarget(target, chosen, start, y)), _IMPOSSIBLE * self.basis.m
+        least, most = self._rotate(self.basis.retarget(target, chosen, start, y)), _LARGEST_ENERGY * self.basis.m
         if least < _SHRUNK or float(y @ y) > most:  # that Gram matrix is inexact
             self._orthonormalise()
         self._C *= most / max(float(np.trace(self._C)), most)
@@ -272,14 +272,14 @@ class Subspace:
         self._rotate(self.basis.move(places))
 
     def _fade(self, M: np.ndarray, turn: np.ndarray) -> None:
-        """Follow the rows of e = 0, u, which a step makes ``u M'``, and after which coefficients y are ``turn y``."""
+        """Record a step for `restore`: an unobserved row u of U becomes ``u M'``, coefficients y become ``turn y``."""
         P, Q = self._fading
         P[:], Q[:] = M @ P, turn @ Q
 
     def restore(self, where: np.ndarray) -> None:
-        """Undo what the steps since the last call did to entries that none of them has seen, (m,) uint8, not 0."""
-        # a step adds q to all rows of U, those where e is 0 as well, and these do not learn what makes up for it:
-        # a row u has become u P' and should be u Q'
+        """Undo the steps since the last call at entries that none of them observed: `where`, (m,) uint8, is not 0."""
+        # a step changes unobserved rows as well, since its direction q is not 0 there, and no frame corrects them:
+        # such a row u has become u P', and should only follow the change of coordinates to u Q'
         if where.any():
             self._limit_fading()
             P, Q = self._fading
@@ -287,7 +287,7 @@ class Subspace:
         self._fading[:] = np.eye(self.basis.k)
 
     def _limit_fading(self) -> None:
-        """Forget what faded if the products are too large or too nearly singular for `restore`."""
+        """Reset P and Q if they are too large or too nearly singular for `restore`; rows then stay as they are."""
         sizes = np.linalg.svd(self._fading, compute_uv=False)
         if not 1 / _INEXACT < sizes.min() <= sizes.max() < _INEXACT:
             self._fading[:] = np.eye(self.basis.k)
@@ -319,7 +319,7 @@ class Subspace:
 
     def _rotate(self, gram: np.ndarray) -> float:
         """Make the basis with the Gram matrix `gram`, (k, k), orthonormal; return its least eigenvalue."""
-        # a pending gradient and a pass that has begun belong to the old basis
+        # a past gradient and a pass without its `update` belong to the old basis
         self._R = self._R[:0]
         self._passes += 1
         basis, least = self.basis, float(np.linalg.eigvalsh(gram)[0])

@@ -17,9 +17,9 @@ from bgsub.tracking.tuning import RankSearch
 from bgsub.tracking.validation import checked_batch, checked_vector
 
 _FLATTENS_AT = 4.0  # residual, in units of its own scale, at which the cost flattens when mu is not given
-_LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # defaults of the variants that do not tune themselves
-_FIXED = "does not tune itself (mu and forgetting given, or another metric, line search or carry)"
-_UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
+_LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # defaults of the paper's variants, which do not tune themselves
+_NOT_TUNED = "does not tune itself (mu and forgetting given, or another metric, line search or carry)"
+_SCALE_PENDING = -1.0  # `Subspace.cold_scale` until a vector that is not zero sets it
 
 
 class SubspaceTracker:
@@ -102,7 +102,7 @@ class SubspaceTracker:
         usual = (parameters.metric, parameters.line_search, parameters.gradient_carry) == USUAL
         self._is_self_tuned = usual and (parameters.mu is None or parameters.forgetting == "auto")
         if parameters.rank == "auto" and not self._is_self_tuned:
-            raise ParameterError(f"rank must be an integer >= 1 where the tracker {_FIXED}, got 'auto'")
+            raise ParameterError(f"rank must be an integer >= 1 where the tracker {_NOT_TUNED}, got 'auto'")
         default = Surrogate.flattening_at(_FLATTENS_AT if usual else _LITERAL_MU, surrogate, parameters.p)
         self.surrogate_ = default if parameters.mu is None else default.at_mu(parameters.mu)
         self._model: Subspace | SelfTunedSubspace | None = None
@@ -121,7 +121,7 @@ class SubspaceTracker:
             For a value outside its range, and for "auto" if the tracker does not tune itself.
         """
         if forgetting == "auto" and not self._is_self_tuned:
-            raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_FIXED}, got 'auto'")
+            raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_NOT_TUNED}, got 'auto'")
         self._parameters = replace(self._parameters, forgetting=forgetting)
         if isinstance(self._model, SelfTunedSubspace):
             self._model.forgetting.fix(self._fixed_forgetting)
@@ -151,12 +151,12 @@ class SubspaceTracker:
     @property
     def subspace_(self) -> Subspace:
         """The model, for single steps; ParameterError without one."""
-        if not isinstance(self._known, Subspace):
+        if not isinstance(self._existing_model, Subspace):
             raise ParameterError("subspace_ needs mu and forgetting to be given as numbers")
-        return self._known
+        return self._existing_model
 
     @property
-    def _known(self) -> Subspace | SelfTunedSubspace:
+    def _existing_model(self) -> Subspace | SelfTunedSubspace:
         if self._model is None:
             raise ParameterError("this SubspaceTracker has no model yet: call fit or partial_fit first")
         return self._model
@@ -164,29 +164,29 @@ class SubspaceTracker:
     @property
     def components_(self) -> np.ndarray:
         """Orthonormal rows, the transposed basis U, (k, m), float32; a view of the model."""
-        basis = self._known.basis
+        basis = self._existing_model.basis
         basis.carry_out()
         return basis.stack[: basis.k, : basis.m]
 
     @property
     def coefficients_(self) -> np.ndarray:
         """Coefficients y of the newest vector, (k,), float64."""
-        return self._known.y
+        return self._existing_model.y
 
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
-        return self._known.basis.low_rank(self.coefficients_)
+        return self._existing_model.basis.low_rank(self.coefficients_)
 
     @property
     def rank_(self) -> int:
         """Current dimension k of the subspace."""
-        return self._known.basis.k
+        return self._existing_model.basis.k
 
     @property
     def forgetting_(self) -> float:
         """Weight w of the next vector."""
-        model = self._known
+        model = self._existing_model
         if isinstance(model, SelfTunedSubspace):
             return model.forgetting.w
         return self._fixed_forgetting or _LITERAL_FORGETTING
@@ -194,13 +194,13 @@ class SubspaceTracker:
     @property
     def momentum_(self) -> float:
         """Share of the velocity by which the subspace moves before the next vector, in [0, 1]."""
-        model = self._known
+        model = self._existing_model
         return model.forgetting.momentum if isinstance(model, SelfTunedSubspace) else 0.0
 
     @property
     def scale_(self) -> np.ndarray:
         """Scale s of every entry, (m,), float32: the running median of its residual; only without `mu`."""
-        model = self._known
+        model = self._existing_model
         if not isinstance(model, SelfTunedSubspace) or self._parameters.mu is not None:
             raise ParameterError("scale_ needs mu not to be given")
         return model.scale.copy()
@@ -208,12 +208,12 @@ class SubspaceTracker:
     @property
     def step_length_(self) -> float:
         """The last accepted step length t; 0 when no step lowered the objective."""
-        return self._known.step_length
+        return self._existing_model.step_length
 
     @property
     def objective_(self) -> tuple[float, float]:
         """The last objective before and after the step, the past relative to before; of a full step an upper bound."""
-        return self._known.objective
+        return self._existing_model.objective
 
     @property
     def n_samples_seen_(self) -> int:
@@ -223,7 +223,7 @@ class SubspaceTracker:
     @property
     def is_settled(self) -> bool:
         """Whether no step waits to be carried out; `state` is smaller then."""
-        return self._known.basis.is_settled
+        return self._existing_model.basis.is_settled
 
     def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> "SubspaceTracker":
         """Start from a known subspace; return self.
@@ -256,11 +256,11 @@ class SubspaceTracker:
         return self.begin(basis, moments)
 
     def begin(self, basis: Basis, coefficients: np.ndarray) -> "SubspaceTracker":
-        """Start from an orthonormal basis and past coefficients, (n, k), without a check; see `initialise`."""
-        self._model = self._modelled(basis, coefficients)
+        """Do `initialise` with a `Basis` that is known to be orthonormal, as that of the batch start of a video."""
+        self._model = self._new_model(basis, coefficients)
         return self
 
-    def _modelled(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:
+    def _new_model(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:
         index, given = self.subset_of(basis.m), self._parameters
         if not self._is_self_tuned:
             return Subspace(given, self.surrogate_, index, basis, coefficients)
@@ -270,7 +270,7 @@ class SubspaceTracker:
 
     def state(self) -> State:
         """Return a copy of everything that the next vector depends on: arrays, and dictionaries of them."""
-        return self._known.state()
+        return self._existing_model.state()
 
     def set_state(self, state: State, size: int | None = None) -> "SubspaceTracker":
         """Restore a state; later results are bit for bit those of the tracker that it came from.
@@ -292,7 +292,7 @@ class SubspaceTracker:
         basis = Basis.from_state(arrays, k, size)
         if not Basis.from_state(arrays, k, size).is_orthonormal():  # of a copy: the check changes it
             raise ParameterError("the saved basis is not orthonormal")
-        model = self._modelled(basis, np.zeros((0, k)))
+        model = self._new_model(basis, np.zeros((0, k)))
         model.set_state(state)
         self._model = model
         return self
@@ -353,12 +353,12 @@ class SubspaceTracker:
         values, a = checked_vector(x, observed, None if self._model is None else self._model.basis.m)
         if self._model is None:
             self._begin_cold(values.size)
-        model = self._known
+        model = self._existing_model
         if isinstance(model, SelfTunedSubspace):
             model.learn(values, a)
             self._model = model.of_better_rank()
             return self
-        if model.cold_scale == _UNKNOWN and np.any(values):
+        if model.cold_scale == _SCALE_PENDING and np.any(values):
             count = float(a.sum()) if a.size else float(values.size)
             model.cold_scale = 2 * float(np.sqrt(np.sum(values.astype(np.float64) ** 2) / count))
         seen = model.separate(values, a)
@@ -375,4 +375,4 @@ class SubspaceTracker:
         start = np.linalg.qr(rng.standard_normal((m, k)))[0]
         self.initialise(start.T, np.zeros((0, k)))
         if isinstance(self._model, Subspace):
-            self._model.cold_scale = _UNKNOWN
+            self._model.cold_scale = _SCALE_PENDING

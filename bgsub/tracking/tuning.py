@@ -9,39 +9,39 @@ from bgsub.numerics.state import LARGEST, State, array_of, numbers_of
 from bgsub.tracking import _self_tuned_kernels
 from bgsub.tracking.basis import Basis
 
-_SAMPLES = 4.0  # vectors per direction in the shortest memory 1/w
-_MOST = 0.1  # the largest forgetting factor, whatever the rank
-_LEAST = 1e-4  # the smallest
-_LIMIT = 0.2  # largest rise of log w per vector
-_HYPER = 2.5  # times the hypergradient
-_GAIN = 0.25  # of the velocity, per step and w: critically damped
+_SHORTEST = 4.0  # vectors per dimension of the subspace in the shortest memory 1/w
+_LARGEST_W, _SMALLEST_W = 0.1, 1e-4  # bounds of the forgetting factor w at any rank
+_LARGEST_RISE = 0.2  # largest rise of log w per vector
+_HYPERGRADIENT_GAIN = 2.5  # of log w, see `AdaptiveForgetting`
+_VELOCITY_GAIN = 0.25  # weight of the newest step in the velocity, in units of w: critically damped
 
-_FIRST, _LAST = 0.5, 0.05  # bound of the scales in a cold start, relative to the size of the vectors
-_SHRINKS = 200.0  # complete vectors within which the bound falls from one to the other
-_HOLDS = 400.0  # complete vectors after which the bound ends
-_FOUND = 0.25  # of the bound: lower scales mean that the subspace is found
-_PRESSED = 0.999  # of the bound: lower scales are free
-_RATE = 0.05  # of the running mean of the size
+_FIRST_BOUND, _LAST_BOUND = 0.5, 0.05  # bound of the scales in a cold start, relative to the RMS of the vectors
+_SHRINKS_FOR = 200.0  # vectors, counted by their observed share, in which the bound falls from the first to the last
+_LASTS_FOR = 400.0  # vectors, counted alike, after which there is no bound
+_FOUND = 0.25  # median scale, relative to the bound, below which the subspace is found and the bound ends
+_FREE = 0.999  # the same below which the bound does not limit most scales
+_SIZE_RATE = 0.05  # weight of a vector in the running mean of their RMS
 
-_MEMORY = 4.0  # vectors per direction in the running means of the rank search
-_ADD = 30.0  # mean square of a coefficient, relative to that of noise, from which a direction is added
-_MUCH = 0.1  # share of the energy outside the span that justifies a direction, however few entries are observed
-_UNEXPLAINED = 0.5  # share of it that y must not explain
-_DROP = 10.0  # mean square, relative to that of noise, below which a direction is dropped
-_NEGLIGIBLE = 1e-8  # share of the moment of all coefficients, for streams without noise
+_RANK_MEMORY = 4.0  # vectors per direction in the running means of the rank search
+_ADDED_FROM = 30.0  # mean square of the spare coefficient, relative to noise, from which its direction is added
+_LARGE_SHARE = 0.1  # share of the energy outside the span that justifies a direction, however few entries are observed
+_UNEXPLAINED = 0.5  # least share of the mean square of the spare coefficient that y does not explain
+_DROPPED_BELOW = 10.0  # mean square of a coefficient, relative to noise, below which its direction is dropped
+_NEGLIGIBLE = 1e-8  # the same relative to the sum over all coefficients, for streams without noise
 
 
 class AdaptiveForgetting:
     """Forgetting factor w and momentum of a tracker, adapted to the stream or fixed."""
 
-    # with ``Z = dU / d(log w)``, ``log w += 2.5 e' Z'y / (k e'e)`` and ``momentum += w / w_max cos(e, V'y)``, after
-    # V. J. Mathews and Z. Xie, "A stochastic gradient adaptive filter with gradient adaptive step size", 1993
-    # w falls no faster than 1 / t: steps of a cold start disagree too, and a long memory of them would stay
+    # ``log w += 2.5 / k`` times the hypergradient ``e' Z'y / e'e``, with ``Z = dU / d(log w)`` on the pixel subset, and
+    # ``momentum += w / w_max cos(e, V'y)``, after V. J. Mathews and Z. Xie, "A stochastic gradient adaptive filter with
+    # gradient adaptive step size", 1993
+    # w falls no faster than 1 / t: the steps of a cold start disagree, too, and a small w would keep them for long
 
     def __init__(self, k: int, n: int, forgetting: float | None) -> None:
-        self._k, self._most = k, min(1 / (_SAMPLES * k), _MOST)
+        self._k, self._largest_w = k, min(1 / (_SHORTEST * k), _LARGEST_W)
         self._Z = np.zeros((k, n), np.float32)
-        self.w, self.momentum = self._most / 2, 0.0
+        self.w, self.momentum = self._largest_w / 2, 0.0
         self.fix(forgetting)
 
     def fix(self, forgetting: float | None) -> None:
@@ -51,17 +51,17 @@ class AdaptiveForgetting:
             self.w, self.momentum = forgetting, 0.0
 
     def turned(self, turn: np.ndarray) -> "AdaptiveForgetting":
-        """Return that of the subspace ``turn U'``, turn (k_new, k), of another rank."""
+        """Return the same for a basis of another rank, whose rows are ``turn U'``; turn (k_new, k)."""
         other = AdaptiveForgetting(len(turn), self._Z.shape[1], None if self.is_adaptive else self.w)
         if self.is_adaptive:
-            other.w, other.momentum = min(self.w, other._most), self.momentum
+            other.w, other.momentum = min(self.w, other._largest_w), self.momentum
         other._Z = (turn @ self._Z).astype(np.float32)
         return other
 
     @property
     def velocity_rates(self) -> tuple[float, float]:
         """The factors of the old velocity and of the newest step in the new velocity."""
-        gain = _GAIN * self.w if self.is_adaptive else 0.0
+        gain = _VELOCITY_GAIN * self.w if self.is_adaptive else 0.0
         return 1 - gain * (1 - self.momentum), gain
 
     def adapt(
@@ -72,13 +72,13 @@ class AdaptiveForgetting:
         growth: float,
         taken: bool,
     ) -> None:
-        """Learn from a step; `growth` is the factor by which all scales grew at once, and w with them."""
+        """Learn from a step; `agreement`: cosine of influence and velocity; `growth`: of all scales, and so of w."""
         if not self.is_adaptive:
             return
-        gained = _self_tuned_kernels.sense(self._Z, *subset, *small, self.w if taken else 0.0)
-        self.momentum = min(max(self.momentum + self.w / self._most * agreement, 0.0), 1.0)
-        change = min(max(_HYPER * gained / self._k, -self.w), _LIMIT)
-        self.w = float(min(max(self.w * float(np.exp(change)) * growth, _LEAST), self._most))
+        gained = _self_tuned_kernels.update_sensitivity(self._Z, *subset, *small, self.w if taken else 0.0)
+        self.momentum = min(max(self.momentum + self.w / self._largest_w * agreement, 0.0), 1.0)
+        change = min(max(_HYPERGRADIENT_GAIN * gained / self._k, -self.w), _LARGEST_RISE)
+        self.w = float(min(max(self.w * float(np.exp(change)) * growth, _SMALLEST_W), self._largest_w))
 
     def state(self) -> State:
         """Return a copy of the state."""
@@ -97,7 +97,7 @@ class AdaptiveForgetting:
 class ColdStart:
     """A bound of the scales that shrinks while a subspace is found from nothing."""
 
-    # a missing direction leaves large residuals, in which a moving object would raise the scales until it is no outlier
+    # a missing direction leaves large residuals: scales that follow them would make inliers of moving objects
 
     size: float = 0.0  # running mean of the root mean square of the vectors; 0 without a cold start or after it
     seen: float = 0.0  # number of vectors, each counted by its observed share
@@ -105,34 +105,34 @@ class ColdStart:
     def bound(self, x: np.ndarray, share: float) -> float | None:
         """Return the bound of the scales for the next vector x, of which a share is observed; None for none."""
         self.seen += share
-        if not self.size or self.seen >= _HOLDS:
+        if not self.size or self.seen >= _LASTS_FOR:
             self.size = 0.0
             return None
-        self.size += _RATE * (float(np.linalg.norm(x)) / (share * x.size) ** 0.5 - self.size)
-        return self.size * _FIRST * (_LAST / _FIRST) ** min(self.seen / _SHRINKS, 1.0)
+        self.size += _SIZE_RATE * (float(np.linalg.norm(x)) / (share * x.size) ** 0.5 - self.size)
+        return self.size * _FIRST_BOUND * (_LAST_BOUND / _FIRST_BOUND) ** min(self.seen / _SHRINKS_FOR, 1.0)
 
     def is_free(self, scale: float) -> bool:
-        """Return whether the usual scale, relative to the bound, is free; end the cold start far below the bound."""
+        """Return whether the median scale, relative to the bound, is below it; end the cold start if far below."""
         if scale < _FOUND:
             self.size = 0.0
-        return scale < _PRESSED
+        return scale < _FREE
 
 
 class RankSearch:
-    """Decide whether the basis needs a direction more or one less; `spare` (m,) follows the influence (Oja's rule)."""
+    """Decide whether the basis needs one direction more or less; `spare` (m,), the next one, is found by Oja's rule."""
 
-    # only the part of its coefficient that y does not explain counts: a lagging subspace leaves e = dU'y
+    # a subspace that lags by dU leaves the influence dU'y, which y explains: only the rest of the coefficient counts
 
     def __init__(self, basis: Basis, most: int) -> None:
         k = basis.k
         self.most = most
         self.spare = np.zeros(basis.m, np.float32)
-        self._rate = 1 / (_MEMORY * (k + 1))
+        self._rate = 1 / (_RANK_MEMORY * (k + 1))
         self._moment = np.zeros((k + 1, k + 1))  # of [y, q'e]
         self._noise, self._count = np.zeros(3), 0.0
 
     def observe(self, basis: Basis, y: np.ndarray, share: float) -> None:
-        """Learn from the newest vector: its influence in the basis, coefficients (k,) and mean weight."""
+        """Learn from the newest vector: e, row 2 k of the stack, coefficients y (k,), and the mean weight `share`."""
         k, m = basis.k, basis.m
         rows, e = basis.stack[:k, :m], basis.stack[2 * k, :m]
         p = e - (rows @ e) @ rows
@@ -149,7 +149,7 @@ class RankSearch:
         rate = max(self._rate * share, share / self._count)
         self._moment += rate * (np.outer(seen, seen) - self._moment)
         noise = energy / max(m - k, 1)  # of q'e; the noise of y = (U'WU)^-1 U'e is the second number
-        self._noise += rate * (np.array([noise, noise / share**2, _MUCH * share * energy]) - self._noise)
+        self._noise += rate * (np.array([noise, noise / share**2, _LARGE_SHARE * share * energy]) - self._noise)
         q = (1 - rate) * self._moment[k, k] * self.spare + rate * along * p
         length = float(np.linalg.norm(q))
         self.spare = (q / length if length > 0 else q).astype(np.float32)
@@ -168,9 +168,9 @@ class RankSearch:
             return 0
         values = np.linalg.eigvalsh(self._moment[:k, :k])
         least = _NEGLIGIBLE * float(values.sum())
-        if k > 1 and values[0] < max(_DROP * self._noise[1], least):
+        if k > 1 and values[0] < max(_DROPPED_BELOW * self._noise[1], least):
             return -1
-        needed = max(min(_ADD * self._noise[0], self._noise[2]), _UNEXPLAINED * self._moment[k, k], least)
+        needed = max(min(_ADDED_FROM * self._noise[0], self._noise[2]), _UNEXPLAINED * self._moment[k, k], least)
         return int(k < self.most and self.strength > needed)
 
     def weakest(self) -> np.ndarray:

@@ -7,7 +7,7 @@ from bgsub.numerics.arrays import as_array
 from bgsub.tracking.subspace import EVERYTHING
 
 _LARGEST = 1e12  # beyond it squares leave the range of float32
-_SMALLEST = 1e-9  # root mean square of vectors below which squares of residuals do
+_SMALLEST = 1e-9  # root mean square of vectors below which the squares of their residuals do
 _NUMBERS = "buif"  # kinds of real types
 
 
