@@ -23,28 +23,28 @@ Auto = Literal["auto"]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
-_LONGEST_START, _LEAST_START = 20.0, 20  # seconds; frames, however long they last
-_SMOOTHINGS = 1e-12, 1e12  # float32 holds their squares, and the squares of vectors in units of them
+_LONGEST_START, _LEAST_START = 20.0, 20  # seconds of the batch start at most, but at least so many frames
+_SMOOTHINGS = 1e-12, 1e12  # range of mu: its square, and those of vectors divided by it, fit into float32
 #: American spellings of parameters.
 SPELLINGS = {"neighbors": "neighbours", "stabilize": "stabilise"}
-EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
+EXPONENTS = 0.001, 0.999  # range of p; the cost of lp is divided by it
 
 
 @dataclass(frozen=True)
 class Parameter:
     """One parameter and its allowed values."""
 
-    default: Any  # None means derived, as `help` says
+    default: Any  # None: derived from other values, see `help`
     help: str  # one line for the command line and the documentation
     kind: type = float  # int, float, str or bool
     low: float = -math.inf  # range of a number ...
     high: float = math.inf
     is_open: bool = False  # ... without its ends
     may_be_infinite: bool = False
-    choices: tuple[str, ...] = ()  # allowed words, for a number in addition to its range
+    choices: tuple[str, ...] = ()  # allowed words; of a number, besides its range
     symbol: str = ""  # name in the paper
     live: bool = False  # whether `BackgroundSubtractor.tune` may change it
-    of_bool: tuple[str, ...] = ()  # the words for False and True
+    of_bool: tuple[str, ...] = ()  # the two choices that False and True stand for
 
     @property
     def allowed(self) -> str:
@@ -102,14 +102,14 @@ class _Parameters:
 
 
 def _parameter(default: Any, text: str, *bounds: float, symbol: str = "", **more: Any) -> Any:
-    """Return a field of a class of parameters with the attributes of `Parameter`."""
+    """Return a dataclass field whose metadata are the attributes of its `Parameter`; `bounds`: low, high."""
     limits = dict(zip(("low", "high"), bounds, strict=False))
     return field(default=default, metadata={"help": text, "symbol": symbol, **limits, **more})
 
 
 def table_of(cls: Any) -> dict[str, Parameter]:
     """Return the parameters of a class by name."""
-    return _table_of(cls)  # mypy thinks that a dataclass is not hashable
+    return _table_of(cls)  # not cached itself: mypy rejects a dataclass as an argument of a cached function
 
 
 @cache
@@ -240,11 +240,11 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
         return min(self.start_frames, max(round(_LONGEST_START * self.fps), _LEAST_START, self.rank))
 
     def part(self, cls: type[T]) -> T:
-        """Return the parameters of `cls` among these."""
+        """Return those of these parameters that `cls` has, such as `SegmenterParameters`."""
         return cls(**{name: getattr(self, name) for name in table_of(cls)})
 
     def tracker(self, size: int) -> TrackerParameters:
-        """Return the parameters of the tracker for frames of `size` entries, which limit the rank."""
+        """Return the parameters of the tracker for frames of `size` entries; the rank is at most that."""
         return TrackerParameters(**{**self.part(SubspaceParameters).as_dict(), "rank": min(self.rank, size)})
 
 
@@ -267,7 +267,7 @@ OPENCV = table_of(SubtractorArguments).keys() - SUBTRACTOR.keys() - SPELLINGS.ke
 
 
 def in_british(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters by name with the American spellings replaced; ParameterError for both spellings of one."""
+    """Return parameters with American spellings replaced by ours; ParameterError if one has both spellings."""
     american = {name: value for name, value in values.items() if name in SPELLINGS and value is not None}
     for name in american:
         if SPELLINGS[name] in values:
@@ -285,7 +285,7 @@ def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iter
 
 
 def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return checked parameters for a running subtractor; ParameterError for a fixed or unknown one or a bad value."""
+    """Return checked parameters for `BackgroundSubtractor.tune`; ParameterError for fixed, unknown or bad ones."""
     values = in_british(values)
     allowed = [name for name, parameter in SUBTRACTOR.items() if parameter.live]
     for name in values:
@@ -300,7 +300,7 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def takes(source: Callable[P, object]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give a constructor with ``**parameters`` the signature of a class of parameters, for editors."""
+    """Return a decorator: `source`, a class of parameters, is the signature of a constructor with ``**parameters``."""
 
     def decorate(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         own = next(iter(signature(constructor).parameters.values()))

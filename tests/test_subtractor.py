@@ -260,7 +260,7 @@ def test_two_threads_cannot_use_one_subtractor_at_once():
         except BgsubError as error:
             errors.append(str(error))
 
-    take = subtractor._take
+    take = subtractor._checked_inputs
 
     def slow_take(*images):
         begun.set()
@@ -269,10 +269,10 @@ def test_two_threads_cannot_use_one_subtractor_at_once():
 
     other = threading.Thread(target=lambda: (begun.wait(), process(frames[2])))
     other.start()
-    subtractor._take = slow_take
+    subtractor._checked_inputs = slow_take
     subtractor.apply(frames[1])
     assert errors == ["a subtractor processes one frame at a time; use one subtractor for each stream"]
-    del subtractor._take
+    del subtractor._checked_inputs
     thread = threading.Thread(target=process, args=(frames[3],))  # one after the other is allowed
     thread.start()
     thread.join()

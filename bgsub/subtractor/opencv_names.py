@@ -15,8 +15,8 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR, SubtractorArguments, check_names, in_british, table_of
 
-_WITHOUT_NAME = ("history", "varThreshold", "detectShadows")  # in MOG2's order
-_OF_KNN = 200  # larger second arguments are meant for KNN (default 400)
+_POSITIONAL = ("history", "varThreshold", "detectShadows")  # in MOG2's order
+_OF_KNN = 200  # second positional arguments from here on are meant for KNN (default 400), not MOG2 (16)
 _SHADOW_VALUES = {127: "on", 0: "off"}
 
 
@@ -46,7 +46,7 @@ class OpenCVName:
         """Return OpenCV's value for our parameters, by the first one that it sets."""
         assert self.default is not None
         ratio = parameters[self.ours[0]] / SUBTRACTOR[self.ours[0]].default
-        return float(f"{self.default * ratio ** (1 / self.power):.12g}")  # returns the value that was set, unrounded
+        return float(f"{self.default * ratio ** (1 / self.power):.12g}")  # rounds to what was set
 
     def refuse(self, called: str) -> NoReturn:
         """Raise the error of a name without an equivalent."""
@@ -105,12 +105,12 @@ _ARGUMENTS = {
 }
 
 
-def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constructor's arguments with those of OpenCV converted to ours; ParameterError."""
+def in_our_words(positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constructor's arguments with those of OpenCV converted to ours; ParameterError for wrong ones."""
     named = in_british(named)
-    if len(without_name) > len(_WITHOUT_NAME):
-        raise ParameterError(f"only {', '.join(_WITHOUT_NAME)} can be positional, got {len(without_name)} values")
-    theirs = dict(zip(_WITHOUT_NAME, without_name, strict=False))
+    if len(positional) > len(_POSITIONAL):
+        raise ParameterError(f"only {', '.join(_POSITIONAL)} can be positional, got {len(positional)} values")
+    theirs = dict(zip(_POSITIONAL, positional, strict=False))
     if isinstance(second := theirs.get("varThreshold"), (int, float)) and second >= _OF_KNN:
         raise ParameterError(
             f"the second argument is MOG2's varThreshold (16 there), got {second!r}; "
@@ -205,7 +205,7 @@ class OpenCVNames:
     if not TYPE_CHECKING:  # else type checkers would accept any name
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Refuse names that are not there, those of OpenCV's with what is nearest."""
+            """Raise AttributeError; for a name of OpenCV, the message says what is nearest here."""
             end = name[3:] if name[:3] in ("set", "get") else ""
             row = _BY_NAME.get(end) or _BY_NAME.get(end[:1].lower() + end[1:])
             if row is not None:

@@ -16,7 +16,7 @@ LONGEST = 500
 
 
 def image_of(subtractor: Any, frame: Any) -> np.ndarray:
-    """Return the image of a frame, the next one of a subtractor, which gets the time."""
+    """Return the image of a source's frame, after giving its time to the subtractor, if that takes times."""
     if hasattr(subtractor, "set_time"):
         subtractor.set_time(frame.time)
     image: np.ndarray = frame.image
@@ -24,7 +24,7 @@ def image_of(subtractor: Any, frame: Any) -> np.ndarray:
 
 
 def rehearse(subtractor: Any, frames: Iterable[np.ndarray]) -> None:
-    """Have a subtractor without frames learn the first ones, up to an error that the run meets again; others stay."""
+    """Let a subtractor rehearse, unless it has seen frames; an error ends this and will occur again in the run."""
     if hasattr(subtractor, "rehearse") and subtractor.empty():
         with suppress(SourceError, ParameterError):
             subtractor.rehearse(frames)

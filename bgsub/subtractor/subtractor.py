@@ -34,7 +34,7 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 #: A frame or a mask.
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
-_LONGEST_GAP = 1.0  # seconds that a standing object ages from one frame to the next
+_LONGEST_GAP = 1.0  # most seconds that a standing object ages from one frame to the next
 _OTHER_SCENE = FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN
 
 
@@ -177,13 +177,13 @@ class BackgroundSubtractor(OpenCVNames):
 
     def clear(self) -> None:
         """Forget everything, including the format of the frames."""
-        self._worker: dict[str, int] = {}  # the thread that is processing a frame; one dictionary call is atomic
-        self._time: float | None = None  # of the newest frame
-        self._next_time: float | None = None
-        self._is_whole = True  # False while a frame changes the model, and after one that was interrupted
+        self._worker: dict[str, int] = {}  # thread that processes a frame; a dictionary, as `setdefault` is atomic
+        self._time: float | None = None  # seconds, of the newest frame
+        self._next_time: float | None = None  # set by `set_time`
+        self._is_consistent = True  # False while a frame changes the model, and if it was interrupted meanwhile
         self.format: FrameFormat | None = None
         self._scenes: SceneManager | None = None
-        self._kernels: Frames | None = None  # not loaded yet
+        self._kernels: Frames | None = None  # kernels to wait for; None once they are loaded
         self._reduction: Reduction | None = None
         self._result: FrameResult | None = None
         self._background: np.ndarray | None = None
@@ -194,7 +194,7 @@ class BackgroundSubtractor(OpenCVNames):
 
     @property
     def phase(self) -> Phase:
-        """Return "start" while the provisional background serves, "tracking" afterwards."""
+        """Return "start" while the background is provisional, "tracking" afterwards."""
         return "start" if self._scenes is None else self._scenes.model.phase
 
     @property
@@ -202,8 +202,8 @@ class BackgroundSubtractor(OpenCVNames):
         """The subspace tracker, None before the batch start."""
         return None if self._scenes is None else self._scenes.model.tracker
 
-    def _begin(self, frames: FrameFormat) -> FrameFormat:
-        """Set the format of the frames; return the format that the model sees."""
+    def _set_format(self, frames: FrameFormat) -> FrameFormat:
+        """Set the format of the frames and prepare kernels and reduction; return the format of the model's frames."""
         self.format, frames = frames, frames.seen
         scale, threads = scale_of(frames, self._parameters), self._parameters.threads
         self._kernels = Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
@@ -254,11 +254,11 @@ class BackgroundSubtractor(OpenCVNames):
         """
         self._claim()
         try:
-            frames, frame, known = self._take(image, knownForegroundMask)
+            frames, frame, known = self._checked_inputs(image, knownForegroundMask)
             is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
             out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
             if out is not None and np.may_share_memory(out, frame):
-                frame = frame.copy()  # it is read while the mask is written
+                frame = frame.copy()  # as it is read while the mask is written
             result, seen = self._separate(frames, frame, learningRate, known)
             self._learn(result, learningRate)
             mask: Any = self._mask(seen, result, known, out)
@@ -279,7 +279,7 @@ class BackgroundSubtractor(OpenCVNames):
         """
         self._claim()
         try:
-            frames, frame, known = self._take(image, knownForegroundMask)
+            frames, frame, known = self._checked_inputs(image, knownForegroundMask)
             frame = np.array(frame, order="C")
             result, seen = self._separate(frames, frame, learningRate, known)
             residual = result.residual()
@@ -311,7 +311,7 @@ class BackgroundSubtractor(OpenCVNames):
         self._next_time = seconds
 
     def _elapsed(self) -> int:
-        """Return how many frames at `fps` have passed since the frame before."""
+        """Return the time since the last call in frames at `fps`: by `set_time`, else 1; once per frame."""
         fps, before = self._parameters.fps, self._time
         self._time, self._next_time = self._next_time, None
         if before is None or self._time is None or self._time < before:
@@ -355,9 +355,9 @@ class BackgroundSubtractor(OpenCVNames):
         shape = frames.shape if isinstance(frames, np.ndarray) else None
         if shape is not None and (len(shape) < 3 or (len(shape) == 3 and shape[2] <= MAX_CHANNELS < shape[1])):
             raise ParameterError(f"frames must be several images, got one of shape {shape}")
-        has_frames, is_one = False, True  # of one scene
+        has_frames, is_one = False, True  # whether all frames show one scene
         absorb_after = self._parameters.absorb_after
-        self.tune(absorb_after=math.inf)  # what comes later is no background at the beginning
+        self.tune(absorb_after=math.inf)  # an object that stops later is no background at the beginning
         try:
             for frame in islice(frames, LONGEST):
                 self.apply(frame)
@@ -375,12 +375,12 @@ class BackgroundSubtractor(OpenCVNames):
         return has_frames
 
     def _claim(self) -> None:
-        """Begin a frame in this thread; BgsubError if another one is processing a frame."""
+        """Mark this thread as processing a frame; BgsubError if another one is."""
         if self._worker.setdefault("thread", get_ident()) != get_ident():
             raise BgsubError("a subtractor processes one frame at a time; use one subtractor for each stream")
 
-    def _take(self, image: Any, known: Any) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
-        """Return the format of the frames, a new one if it changed, the next frame and where it is known, checked."""
+    def _checked_inputs(self, image: Any, known: Any) -> tuple[FrameFormat, np.ndarray, np.ndarray | None]:
+        """Check a frame and its known foreground; return the format (new if `on_change` allows it) and both."""
         image = image if type(image) is np.ndarray else out_of_umat(image)
         frames, given = self.format, self._parameters
         if frames is None or (given.on_change == "restart" and not frames.describes(as_array(image))):
@@ -389,7 +389,7 @@ class BackgroundSubtractor(OpenCVNames):
         return frames, frames.check(image), None if known is None else frames.check_known(out_of_umat(known))
 
     def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
-        """Return the array that receives the mask; None for one of before a restart, as in OpenCV."""
+        """Return `fgmask` checked; None, as in OpenCV, if its size is that of frames before a restart."""
         is_array = isinstance(fgmask, np.ndarray)
         if self._parameters.on_change == "restart" and is_array and fgmask.shape != frames.shape[:2]:
             return None
@@ -398,28 +398,28 @@ class BackgroundSubtractor(OpenCVNames):
     def _separate(
         self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None
     ) -> tuple[FrameResult, np.ndarray]:
-        """Separate a frame of `_take`, by a new model if the format is new; return it in the format `seen`, too."""
+        """Separate a checked frame, with a new model if necessary; return it in the format `seen`, too."""
         rate = checked_rate(rate)
-        scenes, was_whole, self._is_whole = self._scenes, self._is_whole, False
-        if scenes is not None and not was_whole:
+        scenes, was_consistent, self._is_consistent = self._scenes, self._is_consistent, False
+        if scenes is not None and not was_consistent:
             logger.warning("the frame before was interrupted: a new model starts with this frame")
-        if scenes is None or not was_whole or rate == 1 or frames is not self.format:
+        if scenes is None or not was_consistent or rate == 1 or frames is not self.format:
             self._result = self._background = None  # an interrupt must not leave them beside a new model
-            scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
+            scenes = self._scenes = SceneManager(self._set_format(frames), self._parameters)
         seen = reduced = frames.to_seen(frame)
         if self._reduction is not None:
             reduced = self._reduction.reduce(seen)
             known = None if known is None else self._reduction.reduce_known(known)
         if self._kernels is not None:
-            self._wait(self._kernels, scenes.model.stage)
+            self._wait_for_kernels(self._kernels, scenes.model.stage)
         result = self._result = scenes.separate(reduced, known, rate == 0)
-        self._background, self._is_whole = None, True
+        self._background, self._is_consistent = None, True
         return result, seen
 
     def _mask(
         self, frame: np.ndarray, result: FrameResult, known: np.ndarray | None, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the mask of a frame in the format `seen`, (h, w) uint8, with what is known; in `out` if given."""
+        """Return the full-size mask, (h, w) uint8, with known foreground, in `out` if given; renew the detail."""
         out = np.empty(frame.shape[:2], np.uint8) if out is None else out
         if self._reduction is None:
             out[...] = result.mask
@@ -435,8 +435,8 @@ class BackgroundSubtractor(OpenCVNames):
                 self._reduction.renew_detail(out, frame, result.movement)
         return out
 
-    def _wait(self, kernels: Frames, stage: int) -> None:
-        """Wait for the kernels of the next frame; once all are ready, load them in the background."""
+    def _wait_for_kernels(self, kernels: Frames, stage: int) -> None:
+        """Wait for the kernels of a stage of `kernel_table`; once all are ready, load them in a thread."""
         warmup = prepare(kernels)
         if warmup is None:
             self._kernels = None
@@ -449,9 +449,9 @@ class BackgroundSubtractor(OpenCVNames):
         assert self._scenes is not None
         elapsed = self._elapsed()
         if rate != 0:
-            self._is_whole = False
+            self._is_consistent = False
             self._scenes.model.learn(result, None if rate < 0 or rate == 1 else rate, elapsed)
-            self._is_whole = True
+            self._is_consistent = True
 
     def getBackgroundImage(self, backgroundImage: Any = None) -> np.ndarray | None:
         """Return the background of the newest frame in shape and type of the frames; None before the first frame.
@@ -474,7 +474,7 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _newest_background(self) -> np.ndarray | None:
         """Return the background of the newest frame, cached."""
-        if self._background is None and self._result is not None and self._is_whole:
+        if self._background is None and self._result is not None and self._is_consistent:
             assert self.format is not None
             background = self._result.frames.from_pixels(self._result.picture())
             if self._reduction is not None:
@@ -523,7 +523,7 @@ class BackgroundSubtractor(OpenCVNames):
         BgsubError
             After an interrupted frame.
         """
-        if not self._is_whole and self._scenes is not None:
+        if not self._is_consistent and self._scenes is not None:
             raise BgsubError("the last frame was interrupted, and the model with it: the next frame starts a new one")
         header: dict[str, Any] = {"parameters": self.get_params(), "format": None, "note": self.note}
         background = self._newest_background()
@@ -557,7 +557,7 @@ class BackgroundSubtractor(OpenCVNames):
             return subtractor
         frames = FrameFormat.from_dict(header["format"])
         background = array_of(state, "background", frames.shape, frames.dtype, -FINITE, FINITE)
-        seen = subtractor._begin(frames)
+        seen = subtractor._set_format(frames)
         subtractor._scenes = SceneManager.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
         if subtractor._reduction is not None:
             subtractor._reduction.set_state(part_of(state, "reduction"))
