@@ -24,39 +24,39 @@ from bgsub.scene import _frame_kernels
 from bgsub.scene.frame_format import plain
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
-_QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three fits
-_QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # their reweightings
+_QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites (random pixels) of the three fits, from coarse to final
+_QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # mu of each reweighting
 _ALL_MUS = (*_QUICK_MUS, _LAST_MUS[-1])
-_QUICK_DOUBT, _CLOSE_DOUBT = 1.3, 1.15  # factors of what may be left in the first two fits, for their errors
+_QUICK_DOUBT, _CLOSE_DOUBT = 1.3, 1.15  # the first two fits are inaccurate: they may leave so many times more sites
 _KNOTS = 4  # of the tone curve
 _SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
-_RIDGE = 1e-4  # penalty on the gain's distance from 1
-_TONE_RIDGE = 3e-3
-_SATURATED = 0.98  # of full scale
-_FALLS = 0.02  # largest fall of the tone from knot to knot
+_RIDGE = 1e-4  # penalty on the distance of the gain from 1
+_TONE_RIDGE = 3e-3  # penalty on the tone curve
+_SATURATED = 0.98  # of full scale: larger values are clipped
+_FALLS = 0.02  # largest fall of the brightness from knot to knot; a light that inverts brightness is rejected
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
 _SPREAD = 0.03  # largest difference of the channels of a grey site, after video coding
-_STRAY = 0.004  # share of coloured sites in a grey picture
+_STRAY = 0.004  # largest share of coloured sites in a grey picture
 _DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
-_ALIKE = 0.9  # share of explained sites of equal backgrounds
-_LIKELY = 3  # bases of the second fit
-_STEP = 2  # pixels, along both sides, over which pictures change by their detail
-_PLAIN = 0.3  # change by detail, as share of the residual of an explained site, below which a base has none
-_RETURNS = 0.75  # of the sites that the background does not explain, largest share that one which returns leaves
-_FITTED = 0.02  # share of the sites that another light must explain beyond it
-_DETAIL = 0.12  # least correlation of these changes in a frame and its base
-_SUDDEN = 0.04  # share of new candidates that triggers a fit
-_SURGE = 0.1  # further share of new candidates that ends the wait after a failed fit
-_MAX_BACKOFF = 16  # frames between failed fits
+_ALIKE = 0.9  # share of explained sites from which a background replaces a remembered one
+_LIKELY = 3  # number of best bases that the second fit tries
+_STEP = 2  # pixels to the right and down: the detail of a picture is its differences over this distance
+_DETAIL = 0.12  # least correlation of the detail of a frame and of its base
+_PLAIN = 0.3  # RMS detail, relative to the residual of an explained site, below which a base has none
+_RETURNS = 0.75  # a remembered background has returned if it leaves less than this share of the unexplained sites ...
+_FITTED = 0.02  # ... and the fitted light does not explain this share of all sites more
+_SUDDEN = 0.04  # rise of the share of candidates that triggers a fit
+_SURGE = 0.1  # rise of that share since a failed fit that ends the wait
+_MAX_BACKOFF = 16  # frames, longest wait after a failed fit
 _WORK = 100_000  # pixels per band, see `bands_for`
-_USUAL_RATE = 0.1  # rate of the running share of candidates
-_DRIFT_SITES = 1500  # at most, for the drift
+_USUAL_RATE = 0.1  # weight of a frame in the usual share of candidates
+_DRIFT_SITES = 1500  # most sites of the fit of a drift
 _DRIFT_SMOOTH = 3e-4  # penalty on differences of neighbouring nodes of the drift, per site
-_DRIFTS = 0.01  # smallest change of the gain that is followed
-_FAINT = 0.05  # of the mean energy of the channels, added to each: rounding is much of a channel that is nearly 0
-_SURE = 4.0  # and the smallest in standard deviations
-_SEEN = 0.1  # least mean weight of the sites: else the frame shows something else
+_DRIFTS = 0.01  # smallest change of a gain that is followed, and ...
+_SURE = 4.0  # ... in units of its standard error
+_FAINT = 0.05  # of the mean energy of the channels, added to each: a channel near 0 consists mostly of rounding errors
+_SEEN = 0.1  # least mean weight of the sites; with less, the frame shows another scene. Least share of known sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +68,11 @@ class Light:
     tone: np.ndarray  # (b, c), tone curve
     explained: float  # share of explained sites
     scale: float = 1.0
-    has_returned: bool = False  # whether this is about the light before
+    has_returned: bool = False  # whether the base is the newest remembered background, as after a flash
 
 
 class _LightFit:
-    """Fits of the light on one grid of nodes at some of the sites."""
+    """Fits of lights with one grid of gain nodes, at the pixels `index`, (n,), each with a weight of 0 or 1."""
 
     def __init__(
         self, shape: tuple[int, ...], index: np.ndarray, grid: tuple[int, int], mus: tuple[float, ...], threshold: float
@@ -94,7 +94,7 @@ class _LightFit:
         return sorted(refined, key=lambda light: -light.explained)
 
     def values(self, picture: np.ndarray, scale: float) -> np.ndarray:
-        """Return ``scale * picture`` at the sites, (n, c) float32."""
+        """Return ``scale * picture`` at the sites of this fit, (n, c) float32."""
         return _at(picture, self.index, self._channels) * np.float32(scale)
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
@@ -128,7 +128,7 @@ class _LightFit:
 
 
 class _Drift:
-    """Slow changes of a field of gains, as of clouds, and of the gains of the channels: one least-squares step."""
+    """Fit slow changes of the light by least squares: a field of gains, as of clouds, and a gain per channel."""
 
     def __init__(self, shape: tuple[int, int, int], sites: np.ndarray) -> None:
         self._sites, size = sites, _GRID[0] * _GRID[1]
@@ -158,7 +158,7 @@ class _Drift:
         ridge = _RIDGE * len(self._sites) * full**2
         mean = right.sum() / (energy.sum() + ridge)
         right = right - mean * energy
-        own = right / (energy + _FAINT * energy.mean() + ridge)  # beside the mean
+        own = right / (energy + _FAINT * energy.mean() + ridge)  # of each channel, relative to the mean of all
         if not any(
             ((np.abs(gain) > _DRIFTS) & (side**2 > _SURE**2 * error)).any()
             for gain, side, error in ((change, self._right, self._spread), (own, right, spread))
@@ -202,7 +202,7 @@ class Illumination:
         return found
 
     def sites(self, picture: np.ndarray) -> np.ndarray:
-        """Return some pixels of a picture, (h, w, c), as float32, (c, sites)."""
+        """Return the sites of a picture, (h, w, c), as float32, (c, sites)."""
         return picture.reshape(-1, self._shape[2]).take(self._index, axis=0).T.astype(np.float32, order="C")
 
     def explain(
@@ -223,8 +223,8 @@ class Illumination:
         return lights[0] if self._has_detail(x, lights[0]) else None
 
     def returned(self, x: np.ndarray, background: np.ndarray, light: Light | None) -> Light | None:
-        """Return the newest remembered background if a frame, (m,), shows it about as it was; else the `light`."""
-        # after a flash or a broken frame; a light on that might show objects where it was too bright
+        """Return the newest remembered background if a frame, (m,), shows it nearly unchanged; else the `light`."""
+        # after a flash or a broken frame: a light on the background of a flash may leave objects where it clipped
         if not self._memory:
             return light
         explained = self.explained(x, self._memory[0])
@@ -240,7 +240,7 @@ class Illumination:
         return replace(found, has_returned=True) if found.explained > light.explained - _FITTED else light
 
     def _has_detail(self, x: np.ndarray, light: Light) -> bool:
-        """Return whether a frame varies from pixel to pixel as the base of its light does, if that varies."""
+        """Return whether the detail of a frame correlates with that of the base of its light, or the base has none."""
         channels = self._shape[2]
         own, base = (_at(one, self._index, channels) - _at(one, self._beside, channels) for one in (x, light.base))
         size = float(np.vdot(base, base))
@@ -249,7 +249,7 @@ class Illumination:
         return float(np.vdot(own, base)) > _DETAIL * math.sqrt(size * float(np.vdot(own, own)))
 
     def _same(self, base: np.ndarray) -> Light:
-        """Return the light that changes nothing."""
+        """Return the light that leaves a base unchanged."""
         channels = self._shape[2]
         return Light(base, np.ones((*_QUICK_GRID, channels)), np.zeros((_KNOTS, channels)), 0.0)
 
@@ -312,7 +312,7 @@ class Illumination:
         self._memory = [background.copy(), *self._memory][:_MEMORY]
 
     def move(self, places: np.ndarray) -> None:
-        """Take over what was at other pixels, (h * w,) indices."""
+        """Move pixel ``places[i]``, (h * w,) indices, to pixel i."""
         colours = (len(places), -1)
         self._memory = [kept.reshape(colours).take(places, axis=0).reshape(-1) for kept in self._memory]
 
@@ -341,9 +341,9 @@ class Illumination:
 class LightChangeTrigger:
     """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
-    usual: float = 0.0  # running share of candidates
+    usual: float = 0.0  # running mean of the share of candidates
     since: float = 0  # frames since the last fit
-    wait: float = 0  # frames after it without another one
+    wait: float = 0  # frames from a failed fit to the next one
     failed: float = 0.0  # share of candidates at the last fit
 
     def fires(self, share: float, eager: bool = False) -> bool:
@@ -364,14 +364,14 @@ class LightChangeTrigger:
 
 
 def _at(picture: np.ndarray, index: np.ndarray, channels: int) -> np.ndarray:
-    """Return the values of the pixels `index`, (n, c) float32."""
+    """Return the values of a picture at the pixels `index`, (n, c) float32."""
     return picture.reshape(-1, channels)[index].astype(np.float32)
 
 
 def _errors(design: np.ndarray, unknowns: np.ndarray, x: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared distances of `x` from the lit base at the sites, (n,), and where neither limits the other, (c, n).
+    """Return squared distances of `x` from the lit base at the sites, (n,), and which values to leave out of the fit.
 
-    A saturated value is a lower limit: less than it is an error, more is none.
+    A saturated value, of the base or of `x`, is a lower limit: it is no error, (c, n) True, if the other is larger.
     """
     lit = (design @ unknowns[:, :, np.newaxis])[:, :, 0]
     hides = (base[:, :, 0] > _SATURATED) & (x >= lit)
@@ -386,7 +386,7 @@ def _hats(nodes: int, position: np.ndarray) -> np.ndarray:
 
 
 def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
-    """Return the brightness of the dark and of the bright among some pixels, (c, n) float32, in their unit."""
+    """Return a low and a high quantile of the brightness of some pixels, (c, n) float32, in their unit."""
     values = sites.mean(axis=0)
     ranks = [round(share * (values.size - 1)) for share in (_DARK, _BRIGHT)]
     ordered = np.partition(values, [2 * ranks[0], *ranks])
@@ -394,15 +394,15 @@ def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
 
 
 def has_colour(sites: np.ndarray, full: float) -> bool:
-    """Return whether more than a few of some pixels, (c, n), are not grey; `full` is full scale."""
+    """Return whether more than `_STRAY` of some pixels, (c, n), are not grey; `full` is full scale."""
     colours = sites[:3]
-    means = colours.mean(axis=1, keepdims=True)  # one cast over all is no colour, as of an infrared camera
+    means = colours.mean(axis=1, keepdims=True)  # a tint of the whole picture is no colour
     balanced = colours * (means.mean() / np.maximum(means, _SPREAD * full))
     return float(np.mean(np.ptp(balanced, axis=0) > _SPREAD * full)) > _STRAY
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:
-    """Return the penalty matrix per site: differences of neighbouring nodes, distance from 1, tone."""
+    """Return the penalty matrix per site: differences of neighbouring nodes, distance of the gain from 1, tone."""
     nodes = grid[0] * grid[1]
     number = np.arange(nodes).reshape(grid)
     penalty = np.zeros((nodes + _KNOTS, nodes + _KNOTS))

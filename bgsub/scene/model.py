@@ -27,32 +27,32 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 WHOLE_FRAME = 0.7  # share of foreground above which the background is hidden, or the scene may have changed
 _HIDDEN = 10.0  # seconds for which a hidden background is kept as it is
-_LEAVES = 0.6  # largest remaining share of unexplained sites after a light change
-_SAME_LIGHT = 0.9  # share of unchanged sites of successive frames under one light
+_LEAVES = 0.6  # share of the sites unexplained by the background that a light change may leave unexplained
+_SAME_LIGHT = 0.9  # share of equal sites of successive frames from which on both have the same light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
 _SHOWS = 0.7  # correlation with the background from which on a dark frame shows it
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
-_USUAL_CONTRAST = 0.75  # range of the brightness of a scene at which the threshold is as given
-_CURVE = 0.75  # power of that range that the threshold follows: noise falls less than the light
-_LEAST_EXPOSURE = 0.25  # factor of the threshold
-_VEILED = (0.15, 0.25), (0.15, 0.02)  # brightness of the darkest things, and what of it is no veil: few lack black
-_THICKEST = 4.0, 1.5  # largest brightness of the veil, relative to the contrast that it leaves, and to a clipped one
-_CLIPPED = 0.98  # brightness from which it is clipped: the true contrast is larger
-_VEIL_RATE = 0.02  # of the rise of the black level per look
-_ADAPTS = 50  # frames between two looks at the exposure
-_SETTLED = 2  # frames after an attempt to explain the light until another look
-_LOOKS = 4  # frames between two looks at a drift of the light, while neither it nor the background changes
-_BLUR = 0.6  # pixels, standard deviation of the filter of noisy frames
-_NOISY_AT = 2  # frames before the look at the noise
-_TURNS, _BANDS = 4, 4  # later looks: each at this many bands, all of the picture in this many looks
-_THIN = 3  # lines of the thinnest band
+_USUAL_CONTRAST = 0.75  # range of the brightness of a scene for which the threshold is as given (exposure 1)
+_CURVE = 0.75  # the threshold follows this power of the range: noise falls less than the light
+_LEAST_EXPOSURE = 0.25  # smallest factor of the threshold
+_VEILED = (0.15, 0.25), (0.15, 0.02)  # darkest brightness of a scene, and the part of it that is no veil: interpolated
+_THICKEST = 4.0, 1.5  # most veil, relative to the range of the brightness above it, and to that range if it is clipped
+_CLIPPED = 0.98  # brightness from which the range is clipped: the true one is larger
+_VEIL_RATE = 0.02  # share of a rise of the darkest brightness that one call of `_adapt` follows
+_ADAPTS = 50  # frames between two calls of `_adapt`, and between two measurements of the noise
+_SETTLED = 2  # frames from an attempt to explain the light to a call of `_adapt`
+_LOOKS = 4  # frames between two tests for a drift of the light; every frame while the background changes
+_BLUR = 0.6  # pixels, standard deviation of the Gaussian filter of noisy frames
+_NOISY_AT = 2  # frames before the one in which the noise of the start is measured
+_TURNS, _BANDS = 4, 4  # later measurements use this many bands of the picture, and all of it in this many of them
+_THIN = 3  # fewest lines of a band
 _LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
-_QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of normal noise of unit variance in both pictures
-_ALIKE = 1.5  # largest ratio of the two estimates
+_QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of `sensor_noise`, for normal noise of unit variance
+_ALIKE = 1.5  # largest ratio of its two estimates
 
 
 class SceneModel:
-    """Background model of one scene: start, subspace, camera, light, noise, standing objects."""
+    """Background model of one scene. For each frame `SceneManager` calls `separate`, then the subtractor `learn`."""
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters, smooth: bool = False) -> None:
         self.frames, self._parameters, self._smooth = frames, parameters, smooth
@@ -70,9 +70,9 @@ class SceneModel:
         kind, rank = SweepEngine.of(parameters.device), min(parameters.rank, frames.size)
         self.engine = kind(frames, rank, parameters.threads, self.segmenter.noise.sigma)
         self.engine.set_limits(*self.segmenter.limits)
-        self._light_trigger, self._darkest = LightChangeTrigger(), 1.0
+        self._light_trigger, self._darkest = LightChangeTrigger(), 1.0  # darkest brightness of the scene, for the veil
         self._hidden = 0  # frames at the usual rate for which most of the background has been hidden
-        self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: the exposure is its own then
+        self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: then it sets the exposure itself
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
         self.mask, self.share = np.zeros(shape, np.uint8), 0.0  # newest mask; share of it that is not background
         self._output = np.zeros(shape, np.uint8)
@@ -125,7 +125,7 @@ class SceneModel:
         self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(self._light_trigger.usual)
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
-        """Return mask, residual and background of a checked frame by the current model."""
+        """Return the result of a checked frame: mask, and on request background, residual and probability."""
         given = self.frames.to_pixels(frame, self._buffer)
         if self._smooth:
             given = cv2.GaussianBlur(given, (3, 3), _BLUR, dst=self._buffer).reshape(self._cube)
@@ -144,7 +144,7 @@ class SceneModel:
         known = None if known is None else to_background(movement, known)
         phase = self.phase
         tried, compared, light = self._compared(pixels, known, frozen)
-        still = None if frozen else self.objects.still(self.engine.strong)  # ages end with the learning
+        still = None if frozen else self.objects.still(self.engine.strong)  # without learning, ages are outdated
         if compared.candidates or still is not None:
             found = self.engine.over, self.engine.filled, pixels, self.engine.picture
             mask = self.segmenter.segment(*found, frozen, still)
@@ -162,7 +162,7 @@ class SceneModel:
         return FrameResult(*result, has_moved=has_moved)
 
     def _settle(self, frame: np.ndarray, movement: Movement | None, known: np.ndarray | None) -> None:
-        """Take a frame's coordinates as those of the background, of a camera that was moved for good."""
+        """Move everything learned to the coordinates of `frame`: the camera stays at its new place."""
         shape = self._cube[:2]
         numbers = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)  # exact up to 4096x4096
         places = to_frame(movement, numbers, numbers, smooth=False).astype(np.int64).reshape(-1)
@@ -171,7 +171,7 @@ class SceneModel:
         shown = self.objects.around(self.mask) == 0
         if known is not None:
             shown &= ~known
-        picture[shown] = frame[shown]  # sharper
+        picture[shown] = frame[shown]  # sharper than the moved background
         self.objects.move(places)
         self.segmenter.move(places)
         self.illumination.move(places)
@@ -181,14 +181,14 @@ class SceneModel:
         self.stabiliser.settle(picture, self._scale)
 
     def _follow_exposure(self, given: np.ndarray) -> None:
-        """Adapt to the scene from time to time, after a change of the light, and at once when lamps go on or out."""
+        """Call `_adapt` from time to time, after a change of the light, and at once when lamps go on or out."""
         picture = self.engine.picture
         if self.engine.count % _ADAPTS == _ADAPTS // 2 or not self.engine.count:
             self._adapt(picture if self.engine.count else given, given)
             return
         if self._light_trigger.since == _SETTLED or self._lamps:
             self._adapt(picture, given, rate=0)
-            if self._lamps == 2:  # edges of the dark are mostly noise
+            if self._lamps == 2:  # the reference of the camera movement was dark, its edges mostly noise
                 self.stabiliser.settle(picture, self._scale)
         seen, usual = self.illumination.contrasts(given, picture)
         self._lamps = 2 if seen > usual / _FLAT else int(seen < _FLAT * usual)
@@ -198,8 +198,8 @@ class SceneModel:
             self._lamps = 0
 
     def _adapt(self, picture: np.ndarray, frame: np.ndarray, rate: float = _VEIL_RATE) -> None:
-        """Adapt to the contrast and the colours of the scene; `rate` is that of a rise of the black level."""
-        # a veil of haze or stray light lifts all that is black; few scenes show no dark things for long
+        """Set exposure, black level and colours of the scene; `rate`: followed share of a rise of the darkest level."""
+        # haze or stray light (a veil) raises all that is black; few scenes show nothing dark for long
         sites, newest = self.illumination.sites(picture), self.illumination.sites(frame)
         dark, bright = (self._scale * level for level in dark_and_bright(sites))
         dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
@@ -212,7 +212,7 @@ class SceneModel:
         self._set_scene(SceneLook(exposure, is_coloured, black))
 
     def _explain(self, x: np.ndarray, bases: list[np.ndarray], leaves: float, of_all: bool = False) -> Light | None:
-        """Explain a frame, (m,) in [0, 1], by light, to the accuracy of the picture with more contrast."""
+        """Do `Illumination.explain` for a frame, (m,) in [0, 1], with the limits of the picture with more contrast."""
         scene, (_, bright) = self.segmenter.scene, dark_and_bright(self.illumination.sites(x))
         exposure = max(scene.exposure, exposure_of(bright - scene.black))
         self.illumination.set_limits(self._parameters.threshold * self.frames.joint, exposure, self._unknown)
@@ -223,7 +223,7 @@ class SceneModel:
         self.engine.set_limits(*self.segmenter.limits)
 
     def is_noisy(self, frame: np.ndarray) -> bool:
-        """Return whether noise of the sensor exceeds the threshold, at the third frame; others are never noisy."""
+        """Return whether noise of the sensor exceeds the threshold; measured at the third frame, else False."""
         if self._smooth or self.start is None or self.start.buffer.count != _NOISY_AT:
             return False
         pixels = self.frames.to_pixels(frame, self._buffer)
@@ -233,7 +233,7 @@ class SceneModel:
     def _look_at_noise(self, tracked: TrackedBackground, pixels: np.ndarray) -> None:
         """Smooth the background, and all frames from now on, if noise has risen above the threshold, as by night."""
         shown = self.engine.picture
-        turn = self.engine.count // _ADAPTS % _TURNS  # some bands of the picture; the background has no noise
+        turn = self.engine.count // _ADAPTS % _TURNS  # number of the bands; sqrt(2): the background has no noise
         bands = (np.array_split(image, _TURNS * _BANDS)[turn::_TURNS] for image in (pixels, shown))
         if len(shown) >= _THIN * _TURNS * _BANDS and self._is_much(math.sqrt(2) * min(map(sensor_noise, *bands))):
             self._smooth = True
@@ -246,13 +246,13 @@ class SceneModel:
         return bool(factor * math.sqrt(self._cube[2]) * noise * self._scale > threshold)
 
     def blank(self, frame: np.ndarray, event: FrameEvent | None) -> FrameResult:
-        """Return an empty result for a frame that shows nothing usable; it is not learned."""
+        """Return an empty mask for a frame that must not be learned: a covered lens, or a possible jolt."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
         return FrameResult(self.frames, pixels, self._output, self.engine, self.segmenter, self.phase, event=event)
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
-        """Return whether a checked frame is nearly uniform, and not the background in the dark: the lens is covered."""
+        """Return whether the lens is covered: a checked frame is nearly uniform, and not the background in the dark."""
         if not self.engine.count:
             return False
         left, usual = self.illumination.contrasts(plain(frame), self.engine.picture)
@@ -269,7 +269,7 @@ class SceneModel:
     def _compared(
         self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool
     ) -> tuple[bool, Comparison, Light | None]:
-        """Compare a frame with the background; return whether light was tried, the result, and a new light."""
+        """Compare a frame with the background; return whether a light was tried, the result, and a light that fits."""
         start, frames = self.start, 0 if self.start is None else self.start.buffer.count
         looks = self.engine.has_changed or self.engine.count % _LOOKS == 0
         self.engine.begin(pixels)
@@ -298,7 +298,7 @@ class SceneModel:
         return tried, compared, light
 
     def _share(self, compared: Comparison, known: np.ndarray | None) -> float:
-        """Return the share of candidates that are not known to be foreground."""
+        """Return the share of the pixels that are candidates and not known to be foreground."""
         found = 0 if known is None else int(np.count_nonzero(self.engine.over[known]))
         return (compared.candidates - found) / self.mask.size
 
@@ -318,7 +318,7 @@ class SceneModel:
         return background.low_rank()
 
     def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> Light | None:
-        """Try to explain a change by light; return it if this succeeded."""
+        """Try to explain a frame by light; if this succeeds, change the background and return the light."""
         x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
         light = self._explain(x, self._bases(pixels, background, before), _LEAVES)
         if light is None and self.start is not None and self.start.buffer.newest is not None:
@@ -331,7 +331,7 @@ class SceneModel:
         if light is None:
             return None
         self.illumination.remember(background if before is None else self._unit(before))
-        if known is not None:  # nothing of it becomes background
+        if known is not None:  # `render` must not take saturated values of known foreground
             x.reshape(known.size, -1)[known.reshape(-1)] = 0
         if self.start is not None:
             self._relight_start(self.start, light, background, x)
@@ -360,7 +360,7 @@ class SceneModel:
         return True
 
     def _bases(self, pixels: np.ndarray, background: np.ndarray, before: np.ndarray | None) -> list[np.ndarray]:
-        """Return backgrounds that light may show: that of the frame, that `before`, and for infrared one in grey."""
+        """Return bases to try: the background of this frame, that `before`, and one in grey if a camera turns grey."""
         bases = [background] if before is None else [background, self._unit(before)]
         scene = self.segmenter.scene
         if scene.is_coloured and not has_colour(self.illumination.sites(pixels), scene.exposure / self._scale):
@@ -373,24 +373,24 @@ class SceneModel:
         return pixels.reshape(-1) * np.float32(self._scale)
 
     def _relight_start(self, start: StartBackground, light: Light, background: np.ndarray, x: np.ndarray) -> None:
-        """Make a light of the frame `x` the background of the next frames, instead of a background, both (m,)."""
+        """Set the colours of the start to a light of the frame `x`; `background`: those before; both (m,)."""
         values, newest = self.illumination.values(background), start.colours.background
         np.multiply(self.illumination.render(light, x), np.float32(1 / self._scale), out=newest)
         if light.base is not background:  # the light is that of a remembered background
             light = self.illumination.between(values, self.illumination.values(newest, self._scale))
-        if self._fit is None:  # later changes are caught up with when it is done
+        if self._fit is None:  # `StartFit.catch_up` adds later changes
             start.buffer.begin_light(values)
         for picture in start.colours.colours[1:].reshape(-1, newest.size):
             picture[:] = self.illumination.relit(picture, light, self._scale)
 
     def learn(self, result: FrameResult, rate: float | None, elapsed: int = 1) -> None:
-        """Learn from the newest frame, `elapsed` frames at the usual rate after the one before."""
+        """Learn from the newest frame; `elapsed`: time since the one before, in frames at `fps`."""
         # `rate` replaces the forgetting factor if given, and absorbs objects sooner
         training = result.training
         if training is None:
             return
         mask = training.mask
-        if training.known is not None:  # neither standing object nor confirmed background
+        if training.known is not None:  # as a shadow, it counts neither as standing object nor as seen background
             mask = np.where(training.known, np.uint8(SHADOW), mask)
         pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
         found = mask, self.segmenter.filled, engine.strong, engine.filled
@@ -428,7 +428,7 @@ class SceneModel:
         )
 
     def _advance_fit(self, start: StartBackground) -> None:
-        """Fit a part of the subspace to the buffered frames; when it is done, it is tracked from the next frame on."""
+        """Do one part of the start fit; when all are done, the subspace is tracked from the next frame on."""
         fit, self._fit = self._fit or self._begin_fit(start, {}), None  # after an interrupt the fit begins again
         if not fit.advance():
             self._fit = fit
@@ -482,18 +482,18 @@ class SceneModel:
         return model
 
     def fits(self, frame: np.ndarray, leaves: float) -> bool:
-        """Return whether a frame shows this scene, in any light, but for the share `leaves` of it."""
+        """Return whether a frame shows this scene, in any light, in all but the share `leaves` of the sites."""
         if not self.engine.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         bases = [self._low_rank()]
-        if self.engine.before is not None:  # the coefficients may be those of a frame of another scene
+        if self.engine.before is not None:  # the newest coefficients may be fitted to a frame of another scene
             bases.append(self._unit(self.engine.before))
         return self._explain(x, bases, leaves, of_all=True) is not None
 
 
 def exposure_of(contrast: float) -> float:
-    """Return the factor of the threshold for the range of the brightness of a scene, in [0, 1]."""
+    """Return the factor of the threshold, given the range of the brightness of a scene (1 is full scale)."""
     return max((max(contrast, 0.0) / _USUAL_CONTRAST) ** _CURVE, _LEAST_EXPOSURE)
 
 
@@ -510,7 +510,7 @@ def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:
     """Return whether more than a share of the frame is foreground that is not known."""
     least = share * mask.size
-    if cv2.countNonZero(mask) <= least:  # includes shadows, but fast
+    if cv2.countNonZero(mask) <= least:  # fast upper bound, which includes shadows
         return False
     found = mask if known is None else mask[~known]
     return bool(np.count_nonzero(found == FOREGROUND) > least)

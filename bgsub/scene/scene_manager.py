@@ -14,12 +14,12 @@ from bgsub.scene.standing_objects import gradients
 from bgsub.separation import FOREGROUND, FrameEvent
 
 _SUDDEN = 0.5  # least share of new foreground in a cut
-_RETURNS = 0.5  # largest unexplained share of a frame that shows the old scene
-_BROKEN = 0.25  # the same if the new scene is not older than its start, and shows more foreground than that
-_STANDS = 1.0  # seconds without change after a slow change of the scene
-_STRONG = 0.2  # share of the pixels whose edges count
+_RETURNS = 0.5  # largest unexplained share of a frame that shows the previous scene, at a change of the scene
+_BROKEN = 0.25  # the same later; during its start, a new scene with more foreground than this is doubtful
+_STANDS = 1.0  # seconds for which that foreground must stand still
+_STRONG = 0.2  # share of the pixels, those of the strongest edges, that count in `edges_kept`
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
-_NOISE = 8  # squared change of an edge that may be noise of unit variance; a third of the mean
+_NOISE = 8  # squared change of an edge that noise of unit variance explains; a third of the mean of such changes
 _CAPTIONS = 1 / 6  # of the height at the top and at the bottom, where captions stand, which survive a cut
 _KEPT = 0.03  # largest share of the edges that a cut leaves
 _SCENES = 3  # beside the current one: places that a turning camera comes back to
@@ -28,7 +28,7 @@ _SCENES = 3  # beside the current one: places that a turning camera comes back t
 class SceneManager:
     """The model of the current scene and that of the previous one."""
 
-    # a cut, and a mask over most of the frame that stands still, start a new model; the old one serves when it returns
+    # a cut, or foreground over most of the frame that stands still, begins a new model; the old one is kept (`_parked`)
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
@@ -49,7 +49,7 @@ class SceneManager:
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Separate a checked frame by the model of its scene, which becomes `model`."""
-        begins = not self.model.objects.frame  # nothing was there before that could have changed
+        begins = not self.model.objects.frame  # an event needs a frame before it
         result = self._separate(frame, known, frozen)
         return replace(result, event=None) if begins and result.event is not None else result
 
@@ -96,15 +96,15 @@ class SceneManager:
         self._parked = [self.model, *others][:_SCENES] if is_known else others
 
     def _is_new(self, before: np.ndarray, known: np.ndarray | None) -> bool:
-        """Return whether the newest frame shows another scene; previous mask and known pixels lie as the background."""
-        # a cut takes one frame and leaves no edge, and a slow change, as of a turning camera, stands still in the end;
-        # what is close to the lens does neither
+        """Return whether the newest frame shows another scene; `before`: previous mask, in background coordinates."""
+        # a cut takes one frame and leaves no edge; a slow change, as of a turning camera, stands still in the end; an
+        # object close to the lens leaves edges, and moves
         was_jolt, self._is_jolt = self._is_jolt, False
         if self.model.share <= _SUDDEN or not is_mostly_foreground(self.model.mask, known, _SUDDEN):
             return False
         new = self.model.mask if was_jolt else np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
         if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:
-            self._is_jolt = self.model.stabiliser.is_lost  # leaves no edge, either; the next frame decides
+            self._is_jolt = self.model.stabiliser.is_lost  # a jolt leaves no edge, either: the next frame decides
             if not self._is_jolt:
                 return True
         is_whole = is_mostly_foreground(self.model.mask, known, WHOLE_FRAME)

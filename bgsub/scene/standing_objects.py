@@ -1,4 +1,4 @@
-"""What becomes background: remains of light, stopped objects, and ghosts of objects that left.
+"""Foreground that becomes background: remains of light changes, stopped objects, and ghosts of objects that left.
 
 References
 ----------
@@ -21,28 +21,28 @@ from bgsub.scene._frame_kernels import CHUNK, LATE
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.separation import FOREGROUND
 
-_SAME = 0.06  # joint distance of the same colour
-_SETTLING = 1.0  # seconds after a light change in which standing new foreground is light
-_LEFT_OVER = 0.2  # seconds it must stand still
-_GHOST_AGE = 0.3  # seconds
-_STILL = 0.5  # seconds after which an object stays foreground while it differs from the background
-_PROVEN = 20.0  # seconds after which a background is certain
+_SAME = 0.06  # joint distance up to which colours are the same (full scale is 1)
+_SETTLING = 1.0  # seconds after a light change in which new foreground that stands still is light
+_LEFT_OVER = 0.2  # seconds for which it must stand still
+_GHOST_AGE = 0.3  # seconds of one colour after which a pixel may belong to a ghost
+_STILL = 0.5  # seconds of one colour after which a pixel stays foreground while its residual exceeds the threshold
+_PROVEN = 20.0  # seconds up to which the time is counted that a background was visible (`support`)
 _RATE = 0.12  # seconds until absorption at a learning rate of 1: 60 s at OpenCV's usual one, 1 / 500
-_FORGETS = 15  # pairs of units of `returns` per second: three returns; people who wave or jog are slower
-_LASTING = 5  # checks after which a region of changing colours may be one
-_INTERVAL = 0.2  # seconds between two checks
+_FORGETS = 15  # half the decrease of `returns` per second, three returns: people who wave or jog are slower
+_LASTING = 5  # checks as foreground after which a pixel of changing colours may belong to a ghost
+_INTERVAL = 0.2  # seconds between two checks for ghosts and absorption
 _RIM = 5  # side of the square that extends a ghost
 _OLD_SHARE, _LASTING_SHARE = 0.6, 0.9  # share of a region that must stand still, or last
-_PART, _FREE = 0.2, 0.5  # least share of a region that stands still beside a moving object; clear share of its outline
-_CLEAR, _CHANGING = 0.5, 0.3  # largest ratio of such a part, and of a region whose colours change
-_FEW = 0.3  # the same of its outline's area, holes included, at the first look
-_NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; of each channel; likeness of colours that have none
-_DOUBT = -2.0  # least sum of the logarithms of the ratios of a region that is remembered
+_PART, _FREE = 0.2, 0.5  # least share of a region for a still part of it; least clear share of the outline of this
+_CLEAR, _CHANGING = 0.5, 0.3  # largest ratio (see `_add_ghosts`) of such a part, and of a region of changing colours
+_FEW = 0.3  # fast test: least share of old pixels, relative to the area inside the outline of a region
+_NEAR, _BINS, _LEAST = 7, 16, 0.05  # pixels around a region; histogram bins per channel; least likeness of colours
+_DOUBT = -2.0  # least evidence (sum of logarithms of ratios) that is remembered against a ghost
 _SAME_REGION = 0.75  # least overlap of a region with one of the check before, relative to both
-_HALF = 100  # pixels of a region whose colours count half
+_HALF = 100  # pixels of a region of which the colours have half their weight, as an exponent
 _SURFACE = 0.5  # least correlation of the edges inside a region that shows the background in other light
 _WORK = 300_000  # pixels per band, see `bands_for`
-_OLDEST = 65000
+_OLDEST = 65000  # largest age, uint16
 _TINY = 1e-9
 _RING, _SQUARE = (np.ones((side, side), np.uint8) for side in (3, 2 * _NEAR + 1))
 
@@ -50,14 +50,14 @@ _RING, _SQUARE = (np.ones((side, side), np.uint8) for side in (3, 2 * _NEAR + 1)
 class StandingObjects:
     """Decide which foreground pixels become background.
 
-    The mask clears candidates that match samples or are few. If such a pixel shows one colour for seconds, this is the
-    background: the cost of a large residual is flat, so that the subspace would never learn it.
+    A pixel that shows one colour for seconds must be decided here: the cost of a large residual is flat, so that the
+    subspace would never learn it.
     """
 
-    # age (h, w) uint16: frames of one colour, from `LATE` on ticks, anchor (h * w, c);
-    # support (h, w) uint8: checks that showed the background; evidence (h, w) float32: for a ghost, 0 where unknown;
-    # returns (h, w) uint8: how often one colour comes and goes, see `update_ages`; lasting (h, w) uint8: checks since
-    # a pixel is foreground
+    # `age` (h, w) uint16: frames of one colour, ticks from `LATE` on; `anchor` (h * w, c): that colour;
+    # `support` (h, w) uint8: checks that showed the background; `_evidence` (h, w) float32: that a region is a ghost, a
+    # sum of logarithms, negative, 0 if unknown; `returns` (h, w) uint8: how often one colour comes and goes, see
+    # `update_ages`; `_lasting` (h, w) uint8: successive checks as foreground
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -72,7 +72,7 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support, self.returns = np.zeros((2, h, w), np.uint8)
-        self._forgets = 2 * round(min(max(_FORGETS * self._interval / self._fps, 1), 80))  # of `returns` at a check
+        self._forgets = 2 * round(min(max(_FORGETS * self._interval / self._fps, 1), 80))  # even, per check
         self._work = np.empty((h, w), np.uint8)
         self._lanes, self._states = constant(channels), np.empty((self._bands, CHUNK), np.uint8)
         self.rewind()
@@ -85,8 +85,8 @@ class StandingObjects:
         self._is_clear = False  # whether the newest frame had no candidates
         self._leftovers: np.ndarray | None = None
         self._evidence, self._lasting = np.zeros(self._shape[:2], np.float32), np.zeros(self._shape[:2], np.uint8)
-        self._objects = np.zeros(self._shape[:2], np.uint8)  # while the light changes, those that were there before
-        self.settling = 0  # frames in which the light may go on changing, as lamps come on one by one
+        self._objects = np.zeros(self._shape[:2], np.uint8)  # mask of the objects from before a change of the light
+        self.settling = 0  # frames left in which the light may go on changing, as lamps come on one by one
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
@@ -118,7 +118,7 @@ class StandingObjects:
         self._is_clear = bool(is_clear)
 
     def move(self, places: np.ndarray) -> None:
-        """Take over what was at other pixels, (h * w,) indices."""
+        """Move pixel ``places[i]``, (h * w,) indices, to pixel i."""
         for name in ("age", "support", "returns", "_objects", "_leftovers", "_evidence", "_lasting"):
             image = getattr(self, name)
             if image is not None:
@@ -128,7 +128,7 @@ class StandingObjects:
     def _choose(self, parameters: SubtractorParameters) -> None:
         self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
         self._absorb = math.inf if math.isinf(seconds) else max(seconds * self._fps, 1)
-        # frames per tick, so that the largest age fits into 16 bits
+        # frames per tick, such that an age of `absorb_after` fits into uint16
         late = 0 if math.isinf(self._absorb) else self._absorb - LATE
         self._tick = max(math.ceil(late / (_OLDEST - LATE)), 1)
 
@@ -145,8 +145,8 @@ class StandingObjects:
         return max(round(seconds * self._fps), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
-        """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8."""
-        # a pixel counts until it turns background once; only an explained change extends the settling time
+        """Note new foreground of the mask `after`, (h, w) uint8, not near `before`: it is light if it stands still."""
+        # a pixel is noted until it is background once; only an explained change extends the settling time
         self._objects = before.copy() if self.settling == 0 else self._known(before)
         fresh = (self.around(self._objects) != FOREGROUND) & (after == FOREGROUND)
         self.age[fresh if self._leftovers is None else fresh & ~self._leftovers] = 0
@@ -155,25 +155,25 @@ class StandingObjects:
             self.settling = self._frames(_SETTLING)
 
     def light_returned(self) -> None:
-        """Take nothing that stands still for light: the newest change was undone."""
+        """Forget the newest light change, which was undone: foreground that stands still is no light."""
         self.settling, self._leftovers = 0, None
 
     def follow_light(self, before: np.ndarray, after: np.ndarray) -> None:
-        """Change the colours of standing pixels as those of the background, (h, w, c), have changed."""
+        """Multiply the anchors of standing pixels as the background changed from `before` to `after`, (h, w, c)."""
         where = np.flatnonzero(self.age) if self._oldest else np.empty(0, np.int64)
         if where.size:
-            level, most = self._full / 16, np.maximum(self.anchor[where], self._full)  # rounding in the dark is no gain
+            level, most = self._full / 16, np.maximum(self.anchor[where], self._full)  # no gain by rounding
             old, new = (picture.reshape(self.anchor.shape)[where].clip(0) + level for picture in (before, after))
             self.anchor[where] = np.minimum(self.anchor[where] * (new / old) + self._half, most)
 
     def around(self, mask: np.ndarray) -> np.ndarray:
-        """Return a mask, (h, w) uint8, extended to what is near its objects."""
+        """Return a mask, (h, w) uint8, dilated by 3 % of the shorter side."""
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         around: np.ndarray = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
         return around
 
     def _known(self, mask: np.ndarray) -> np.ndarray:
-        """Return the parts of a mask that continue the objects of before the light change, (h, w) uint8."""
+        """Return the parts of a mask near the objects from before the light change, (h, w) uint8."""
         return np.where(self.around(self._objects) == FOREGROUND, mask, np.uint8(0))
 
     def hidden_pixels(self) -> np.ndarray | None:
@@ -182,7 +182,7 @@ class StandingObjects:
 
     def still(self, strong: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
         """Return the input of `keep_still` for `strong` residuals, (h, w) uint8; None if nothing has stood still."""
-        # the majority, and samples of its noise, would erode an object that has colours of its background
+        # else the majority filter and the sample memory would erode an object with colours of the background
         return (strong, self.age, self._aged, self._still) if self._oldest >= self._still else None
 
     def standing(self, seconds: float) -> float:
@@ -203,12 +203,12 @@ class StandingObjects:
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: 1 where the residual
-        # exceeds the threshold, `over` (chunks,) where it does; `returned` (n,): indices of pixels that show what the
-        # first frames hid; a learning `rate` shortens the absorption; `elapsed`: frames since that before
+        # exceeds the threshold, `over` (chunks,) uint8: 0 where a chunk has no such pixel; `returned` (n,): indices of
+        # pixels that show background hidden at first; `rate` shortens the absorption; `elapsed`: frames since the last
         before = self.frame
         self.watch(x, mask, filled, strong, over, elapsed)
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
-        checks = self.frame // self._interval - before // self._interval  # since the frame before
+        checks = self.frame // self._interval - before // self._interval  # due since the last frame
         chosen = self._chosen(x, background, mask, strong, absorb, checks)
         if returned.size:
             chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
@@ -247,7 +247,7 @@ class StandingObjects:
     def _chosen(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, strong: np.ndarray, absorb: float, checks: int
     ) -> np.ndarray | None:
-        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough or no check is due."""
+        """Return the pixels to release, (h, w) bool; None, fast, if nothing is old enough or no check is due."""
         chosen: np.ndarray | None = None
         if self._leftovers is not None:
             self._leftovers &= mask == FOREGROUND
@@ -270,8 +270,8 @@ class StandingObjects:
         return chosen
 
     def _count_checks(self, mask: np.ndarray, strong: np.ndarray, checks: float) -> None:
-        """Count some checks of what is background, what lasts, and what comes and goes."""
-        # OpenCV's sums stay within 0 and 255; it takes a column of four for a scalar
+        """Add `checks` to `support` where the background shows and to `_lasting` at foreground; lower `returns`."""
+        # OpenCV's sums saturate at 0 and 255; one row each, as it takes a 4x1 array for a scalar
         support, lasting, returns = (image.reshape(1, -1) for image in (self.support, self._lasting, self.returns))
         shown = np.bitwise_or(mask, strong, out=self._work) == 0
         cv2.add(support, checks, dst=support, mask=shown.view(np.uint8).reshape(1, -1))
@@ -284,9 +284,9 @@ class StandingObjects:
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose standing regions that show the background in other light, or stand out in the background only."""
-        # a region stands out by the edges along its outline and by colours that are not around it; the longer the
-        # background was seen compared with the region, the clearer this must be; a person who stands there is judged
-        # many times, and one slip would make them background: what spoke against a ghost before counts, too
+        # a region stands out by edges along its outline and by colours unlike those around it: less so in the frame
+        # than in the background, by the factor `odds`, the age of the region relative to that of the background; a
+        # person is tested many times, and one error would make them background: earlier evidence counts, too
         evidence, self._evidence = self._evidence, np.zeros_like(self._evidence)
         for box, region, most in self._standing_regions(mask):
             clear, inside, images = (mask[box] == 0).view(np.uint8), region != 0, (x[box], background[box])
@@ -299,18 +299,18 @@ class StandingObjects:
             is_relit = most == 1 and edges_inside(*images, region) > _SURFACE
             found = math.log(max(steps[1] * colours, _TINY) / max(steps[0], _TINY))
             before = evidence[box]
-            known = (before != 0) & (inside | (mask[box] == 0))  # not of the objects beside it
+            known = (before != 0) & (inside | (mask[box] == 0))  # evidence about other objects does not count
             if np.count_nonzero(known & inside) >= _SAME_REGION * np.count_nonzero(known | inside):
                 found += float(before[known & inside].mean())
             if is_relit or found + math.log(min(odds, most)) > 0:
-                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
+                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # the majority filter removed these
                 chosen[box] |= inside | (rim & (mask[box] == 0))
             else:
                 self._evidence[box][inside] = min(max(found, _DOUBT), 0)
 
     def _standing_regions(self, mask: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray, float]]:
-        """Yield regions of a mask that may be ghosts: box, pixels of it, (h, w) of 0 and 1, largest ratio."""
-        # they stand still, last while their colours change, as of water, or are parts of others that stand still
+        """Yield regions of a mask that may be ghosts: box (slices), pixels in it (0 or 1), largest ratio."""
+        # regions that stand still, that last while their colours change, as water, or still parts beside moving objects
         same = (self.age >= self._frames(_GHOST_AGE)).view(np.uint8)
         lasting = (self._lasting >= _LASTING).view(np.uint8)
         old = same | lasting
@@ -340,7 +340,7 @@ class StandingObjects:
 
 
 def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:
-    """Return the largest connected part of what was `found` in a region, (h, w) of 0 and 1, without lines and gaps."""
+    """Return the largest connected part of `found` in a region, (h, w) of 0 and 1, after closing and opening."""
     part = cv2.morphologyEx(cv2.morphologyEx(found, cv2.MORPH_CLOSE, _RING) & region, cv2.MORPH_OPEN, _RING)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=4)
     largest = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA])) if len(stats) > 1 else 1
@@ -348,7 +348,7 @@ def largest_part(found: np.ndarray, region: np.ndarray) -> np.ndarray:
 
 
 def likeness(image: np.ndarray, region: np.ndarray, around: np.ndarray, full: float) -> float:
-    """Return how alike the colours of an image, (h, w, c), are in two regions, (h, w) of 0 and 1: Bhattacharyya's."""
+    """Return the Bhattacharyya coefficient of the colours of two regions, (h, w) of 0 and 1, plus `_LEAST`."""
     channels = list(range(min(image.shape[2], 3)))
     sizes, ranges = [_BINS] * len(channels), [0, full * (1 + 1e-6)] * len(channels)  # the end is excluded
     one, other = (cv2.calcHist([image], channels, part, sizes, ranges) for part in (region, around))
@@ -370,7 +370,7 @@ def gradients(picture: np.ndarray) -> np.ndarray:
 
 
 def edges_along(images: tuple[np.ndarray, ...], region: np.ndarray, clear: np.ndarray) -> list[float]:
-    """Return the mean step of images, (h, w, c), from a region to what is `clear` around it, (h, w) of 0 and 1."""
+    """Return for each image, (h, w, c), the mean colour step from a region to the `clear` pixels around it (0, 1)."""
     grown = cv2.dilate(region, _RING)
     parts = region - cv2.erode(region, _RING), (cv2.dilate(grown, _RING) - grown) & clear
     counts = [cv2.boxFilter(part, cv2.CV_32F, (7, 7), normalize=False).reshape(-1) for part in parts]
