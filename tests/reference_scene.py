@@ -315,7 +315,7 @@ def cleared(x, l, limit, over, reach, filled, tile, dense, moving):
     return result
 
 
-def scrambled(frame, pixel):
+def random_bits(frame, pixel):
     """SplitMix64 of two numbers, with Python's integers."""
     z = frame * 0x9E3779B97F4A7C15 + pixel * 0xD1B54A32D192ED03 & _64_BITS
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
@@ -331,10 +331,10 @@ def remembered(frame, every, x, l, memory, solid, age, samples):
     samples, scale = samples.copy(), float(memory.scale)
     h, w, _ = x.shape
     for p in range(h * w):
-        if scrambled(frame // every, p // CHUNK * CHUNK) % every != frame % every:
+        if random_bits(frame // every, p // CHUNK * CHUNK) % every != frame % every:
             continue
         i, j = divmod(p, w)
-        bits = scrambled(frame, p)
+        bits = random_bits(frame, p)
         calm = memory.factor * memory.sigma[i, j] <= memory.threshold
         if calm or (solid[i, j] and (age[i, j] > 1 or bits % 4)):
             continue

@@ -2,7 +2,7 @@
 
 A visited block of the basis is read once and written once. Every inner loop runs over contiguous entries of separate
 slices, float32 loops apart from byte loops, so that all of them vectorise. Where a loop over a chunk has a constant
-length, its code is several times faster. All work on masks is in proportion to what is filled.
+length, its code is several times faster. Kernels on masks only visit the chunks that are `filled`.
 """
 
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from bgsub.numerics.jit import FASTMATH, kernel, part
 from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 
 _ZERO = np.float32(0)
-_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
-_RETURN, _MOST = np.uint8(10), np.uint8(160)  # of `returns` for a return, and at most, see `update_ages`
-RECURRING = 80  # `returns` from which a colour belongs to the background: it moves there again and again
+_FOLLOWS = np.float32(0.1)  # share of the newest frame in the colour of a standing pixel
+_RETURN, _MOST_RETURNS = np.uint8(10), np.uint8(160)  # added to `returns` by a return; largest value (`update_ages`)
+RECURRING = 80  # `returns` from which a pixel is moving background, as fans: eight returns of its colour
 CHUNK = 64  # pixels per test whether any is set; `filled` (chunks,) uint8 is 0 where a chunk of an image is empty
-LATE = 32768  # age in frames from which it is counted in ticks
+LATE = 32768  # ages count frames up to here, then ticks of several frames, so that they fit into uint16
 
 
 class Images(NamedTuple):
@@ -38,17 +38,17 @@ class CompareParams(NamedTuple):
 
     scale: np.float32  # factor to the unit range
     lanes: tuple[int, ...]  # one per channel, see `bgsub.numerics.jit.constant`
-    full: np.float32  # reciprocal of `scale`
-    top: np.float32  # largest value of an integer image, 0 for floating point
+    full: np.float32  # full scale of the pixels, ``1 / scale``
+    top: np.float32  # largest value of an integer type, 0 for floating point
     threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``
     factor: np.float32
 
 
 class LearnParams(NamedTuple):
-    """Rates and limits of what a pixel learns from a visit."""
+    """Rate and limits of the noise scale, a running mean of the residual of a pixel."""
 
-    rate: np.float32  # of the noise scale
-    clip: np.float32  # limit of a residual that is learned
+    rate: np.float32  # weight of the newest residual
+    clip: np.float32  # larger residuals count as this
     floor: np.float32  # least noise scale, avoids denormal numbers
 
 
@@ -80,7 +80,7 @@ def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
 
 @part
 def is_filled(filled, begin, end):  # type: ignore[no-untyped-def]
-    """Return whether a chunk of the pixels `begin` to `end` is filled: `filled` (chunks,) uint8 is not 0."""
+    """Return whether any chunk of the pixels `begin` to `end` is filled: `filled`, (chunks,) uint8, is not 0."""
     return any_set(filled[begin // CHUNK : (end - 1) // CHUNK + 1])
 
 
@@ -97,7 +97,7 @@ def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
 
 @part
 def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
-    """Write ``sum(columns[j : j + side])`` into ``counts[j]``; both uint16."""
+    """Write ``sum(columns[j : j + side])`` into ``counts[j]``; both of one type, uint16 or int16."""
     n = counts.size
     first = columns[:n]
     for j in range(n):
@@ -163,22 +163,22 @@ def _difference_in_kernels(x, y):  # type: ignore[no-untyped-def]
 
 
 @part
-def compare_block(begin, end, images, look, calm):  # type: ignore[no-untyped-def]
-    """Write which of the pixels are candidates and strong residuals; return the number of candidates.
+def compare_block(begin, end, images, params, calm):  # type: ignore[no-untyped-def]
+    """Write which of the pixels are candidates (`over`) and strong residuals; return the number of candidates.
 
-    Chunks without a difference above `calm` in any channel, in the type of the pixels, have neither.
+    Chunks in which no channel differs by more than `calm`, in the type of the pixels, have neither; see `calm_limit`.
     """
     count = 0
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, b = max(q * CHUNK, begin), min(q * CHUNK + CHUNK, end)
-        count += compare_chunk(a, b - a, images, look, calm)
+        count += compare_chunk(a, b - a, images, params, calm)
     return count
 
 
 @part
-def compare_chunk(a, n, images, look, calm):  # type: ignore[no-untyped-def]
-    """Do as `compare_block` with n pixels from `a` on, inside of a chunk."""
-    channels, q = len(look.lanes), a // CHUNK
+def compare_chunk(a, n, images, params, calm):  # type: ignore[no-untyped-def]
+    """Do as `compare_block` for n pixels from `a` on, which lie in one chunk."""
+    channels, q = len(params.lanes), a // CHUNK
     x, l = images.pixels[a * channels :], images.picture[a * channels :]
     over, strong, sigma = images.over[a:], images.strong[a:], images.sigma[a:]
     most = x.dtype.type(0)
@@ -189,11 +189,11 @@ def compare_chunk(a, n, images, look, calm):  # type: ignore[no-untyped-def]
             for i in range(n):
                 over[i] = 0
                 strong[i] = 0
-            images.filled[q] = n < CHUNK  # others may hold the rest of it
+            images.filled[q] = n < CHUNK  # the rest of the chunk belongs to another block
         return 0
     images.filled[q] = 1
-    square = look.scale * look.scale
-    least, factor = look.threshold * look.threshold / square, look.factor * look.factor / square
+    square = params.scale * params.scale
+    least, factor = params.threshold * params.threshold / square, params.factor * params.factor / square
     count = 0
     for i in range(n):
         total = squared(x[channels * i], l[channels * i])
@@ -208,33 +208,33 @@ def compare_chunk(a, n, images, look, calm):  # type: ignore[no-untyped-def]
 
 
 @part
-def calm_limit(look, pixels):  # type: ignore[no-untyped-def]
+def calm_limit(params, pixels):  # type: ignore[no-untyped-def]
     """Return the largest difference of a channel, in the type of the pixels, that no strong residual has."""
-    return pixels.dtype.type(look.threshold / look.scale / np.sqrt(np.float32(len(look.lanes))))
+    return pixels.dtype.type(params.threshold / params.scale / np.sqrt(np.float32(len(params.lanes))))
 
 
 @kernel
-def compare(begin, end, l, images, look):  # type: ignore[no-untyped-def]
-    """Show a background `l`, (m,) or empty to keep the picture, and compare; return the number of candidates.  O(m)."""
-    channels = len(look.lanes)
+def compare(begin, end, l, images, params):  # type: ignore[no-untyped-def]
+    """Compare with `l`, (m,), which becomes the picture, or if empty with that; return the number of candidates."""
+    channels = len(params.lanes)
     first, last = begin * channels, end * channels
     if l.size > 0:
-        to_picture(l[first:last], look.full, look.top, images.picture[first:last])
-    return compare_block(begin, end, images, look, calm_limit(look, images.pixels))
+        to_picture(l[first:last], params.full, params.top, images.picture[first:last])
+    return compare_block(begin, end, images, params, calm_limit(params, images.pixels))
 
 
 @kernel
-def sweep(begin, end, visit, cost, images, hidden, everywhere, look, work, products):  # type: ignore[no-untyped-def]
-    """Step the due blocks of the basis and compare the pixels `begin` to `end` of a frame.  O(m k / period + m).
+def sweep(begin, end, visit, cost, images, hidden, everywhere, params, work, products):  # type: ignore[no-untyped-def]
+    """Step the visited blocks of the basis and compare the pixels `begin` to `end` of a frame.  O(m k / period + m).
 
-    `hidden` (n,) uint16: not 0 where a pixel is not observed, empty if all are; `everywhere`: the background of the
-    other blocks is computed too. `work` (2, channels * pixels of a block) float32. `products` (blocks, k + 3) float64:
+    `hidden` (n,) uint16: not 0 where a pixel is not observed, empty if all are; `everywhere`: compute the background
+    of the other blocks, too. `work` (2, channels * pixels of a block) float32. `products` (blocks, k + 3) float64:
     inner products of e with the rows of V and with itself, the cost, the number of candidates.
     """
     # one row of products per block: their sums do not depend on the number of bands
-    stack, c, channels = visit.stack, visit.c, len(look.lanes)
+    stack, c, channels = visit.stack, visit.c, len(params.lanes)
     k, pixels_per_block = c.size, work.shape[1] // channels
-    calm = calm_limit(look, images.pixels)
+    calm = calm_limit(params, images.pixels)
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
         sums = products[a // pixels_per_block]
@@ -248,13 +248,13 @@ def sweep(begin, end, visit, cost, images, hidden, everywhere, look, work, produ
         elif everywhere:
             combine(stack, first, c, l)
         if is_visited or everywhere:
-            to_picture(l, look.full, look.top, images.picture[first:last])
-        sums[k + 2] = compare_block(a, b, images, look, calm)
+            to_picture(l, params.full, params.top, images.picture[first:last])
+        sums[k + 2] = compare_block(a, b, images, params, calm)
         if not is_visited:
             continue
         x = images.pixels[first:last]
         for i in range(r.size):
-            r[i] = np.float32(x[i]) * look.scale - l[i]
+            r[i] = np.float32(x[i]) * params.scale - l[i]
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)
         sums[k + 1] = visit.period * influence_and_value(r, e, cost.kind, cost.mu, cost.p)
@@ -263,12 +263,12 @@ def sweep(begin, end, visit, cost, images, hidden, everywhere, look, work, produ
 
 
 @kernel
-def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, work):  # type: ignore[no-untyped-def]
-    """Let the pixels of the due blocks learn their noise scale, except where `skip`, (n,) uint8, is 1.  O(m / period).
+def learn_pixels(begin, end, block, period, turn, images, params, skip, learn, work):  # type: ignore[no-untyped-def]
+    """Learn the noise scale in the blocks of number `turn`, except where `skip`, (n,) uint8, is 1.  O(m / period).
 
     `work` (>= block,) float32.
     """
-    channels = len(look.lanes)
+    channels = len(params.lanes)
     for a in range(begin, end, block):
         if a // block % period != turn:
             continue
@@ -279,7 +279,7 @@ def learn_pixels(begin, end, block, period, turn, images, look, skip, learn, wor
             total = squared(x[channels * i], l[channels * i])
             for c in range(1, channels):
                 total += squared(x[channels * i + c], l[channels * i + c])
-            work[i] = look.scale * np.sqrt(np.float32(total))
+            work[i] = params.scale * np.sqrt(np.float32(total))
         for i in range(sigma.size):
             rate = learn.rate if flags[i] == 0 else _ZERO
             sigma[i] = max(sigma[i] + rate * (min(work[i], learn.clip) - sigma[i]), learn.floor)
@@ -313,21 +313,21 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 
 @kernel
 def update_ages(  # type: ignore[no-untyped-def]
-    begin, end, lanes, x, mask, filled, strong, tolerance, older, late, half, anchor, age, aged, returns, states
+    begin, end, lanes, x, mask, filled, strong, tolerance, frames, ticks, half, anchor, age, aged, returns, states
 ):
     """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
 
-    `x` (h, w, c), `anchor` (n, c), which follows slowly, the others (h, w): `age`, 0 off the foreground, grows by
-    `older`, or `late` from `LATE` on; `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in the colour of
-    last time, and is odd from then until it is not strong and shows another colour. `aged` (chunks,): 0 where a chunk
-    has no age; `states` (CHUNK,) is work.
+    `x` (h, w, c): frame; `anchor` (n, c): that colour, a running mean; the others (h, w). `age`, 0 off the foreground,
+    grows by `frames`, from `LATE` on by `ticks`. `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in
+    the colour of its anchor, and is odd from then until it is not strong and shows another colour. `half`: .5 rounds
+    integers. `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) is work.
     """
-    flags, colours, kept, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
-    pixels, seen, often = (colours, flags, kept, ages, states), strong.reshape(-1), returns.reshape(-1)
-    oldest, steps, limit = 0, (np.int32(older), np.int32(late)), tolerance * tolerance
+    flags, colours, anchors, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
+    pixels, seen, often = (colours, flags, anchors, ages, states), strong.reshape(-1), returns.reshape(-1)
+    oldest, steps, limit = 0, (np.int32(frames), np.int32(ticks)), tolerance * tolerance
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
-        count_returns(a, n, len(lanes), limit, colours, kept, seen[a:], often[a:], states)
+        count_returns(a, n, len(lanes), limit, colours, anchors, seen[a:], often[a:], states)
         if filled[q] == 0:
             if aged[q] != 0:
                 ages[a : a + n] = 0
@@ -343,37 +343,37 @@ def count_returns(a, n, channels, limit, x, anchor, strong, returns, states):  #
     """Update `returns` of n pixels from `a` on, see `update_ages`."""
     odd, any_new = np.uint8(1), np.uint8(0)
     for i in range(n):
-        states[i] = (strong[i] ^ returns[i]) & odd  # 1: becomes strong, or is no longer
+        states[i] = (strong[i] ^ returns[i]) & odd  # 1: strong now and not before, or the reverse
         any_new |= states[i]
     for i in range(n if any_new else 0):
         if states[i] != 0:
             k = np.uint64(channels * (a + i))
             is_near = distance(x, anchor, k, k, channels) < limit
             if strong[i] != 0:
-                returns[i] = min(returns[i] + (_RETURN if is_near else 0), _MOST) | odd
-            elif not is_near:  # and no residual about the threshold that noise makes weak
+                returns[i] = min(returns[i] + (_RETURN if is_near else 0), _MOST_RETURNS) | odd
+            elif not is_near:  # in the same colour, noise around the threshold made the residual weak
                 returns[i] &= ~odd
 
 
 @part
 def grow_chunk(a, n, lanes, limit, steps, half, pixels):  # type: ignore[no-untyped-def]
-    """Do as `update_ages` with n pixels from `a` on."""
-    # loops without branches over one kind of output each vectorise
+    """Do as `update_ages` for n pixels from `a` on, which lie in one chunk."""
+    # loops without branches that write one array each vectorise
     x, mask, anchor, age, states = pixels
     channels, own = len(lanes), anchor.dtype.type
-    colours, kept, flags, ages = x[a * channels :], anchor[a * channels :], mask[a:], age[a:]
+    colours, anchors, flags, ages = x[a * channels :], anchor[a * channels :], mask[a:], age[a:]
     for i in range(n):
         total = _ZERO
         for c in range(channels):
-            s = np.float32(colours[channels * i + c]) - np.float32(kept[channels * i + c])
+            s = np.float32(colours[channels * i + c]) - np.float32(anchors[channels * i + c])
             total += s * s
-        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: the same
+        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: same, 0: no age
     for i in range(n):
         for c in range(channels):
             k = channels * i + c
-            old = np.float32(kept[k])
+            old = np.float32(anchors[k])
             moved = own(old + _FOLLOWS * (np.float32(colours[k]) - old) + half)
-            kept[k] = moved if states[i] == 2 else (colours[k] if states[i] == 1 else kept[k])
+            anchors[k] = moved if states[i] == 2 else (colours[k] if states[i] == 1 else anchors[k])
     oldest = age.dtype.type(0)
     for i in range(n):
         grown = age.dtype.type(min(np.int32(ages[i]) + (steps[0] if ages[i] < LATE else steps[1]), np.int32(65535)))
@@ -391,7 +391,7 @@ def contrasts(x, picture, index):  # type: ignore[no-untyped-def]
 
 @part
 def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
-    """Return the standard deviation of the mean of the channels at the pixels `index`; `pixels` (h w c,)."""
+    """Return the standard deviation of the brightness, the mean of the channels, at some pixels; `pixels` (h w c,)."""
     total, squares = 0.0, 0.0
     for k in range(index.size):
         brightness = 0.0
@@ -405,12 +405,12 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
 
 @kernel
 def drift_sums(x, l, sites, mask, near, share, limit, most, gram, right, spread, colours):  # type: ignore[no-untyped-def]
-    """Sum up the normal equations ``gram g = right`` of gains ``1 + g`` of `l` at nodes that give `x`; return a weight.
+    """Sum up normal equations ``gram g = right`` of gains ``1 + g`` that turn `l` into `x`; return a mean weight.
 
-    `x`, `l` (h w c,); `sites` (n,): pixels, which have the nodes `near` (n, 4) at the hat functions `share` (n, 4);
-    those with `mask` (h w,) 255 or a value above `most` have no weight, those that differ by more than `limit` little.
-    `spread`, like `right`: variances of `right` if the sites are independent. `colours` (c, 3): energy, right side, and
-    its variance of one gain for each channel. The result is the mean weight of a site.
+    `x`, `l` (h w c,): frame, background; `sites` (n,): pixels, each between the nodes `near` (n, 4) of the gain with
+    hat functions `share` (n, 4). Sites with `mask` (h w,) 255 or a value above `most` have no weight, those that differ
+    by more than `limit` little. `spread` (nodes,): variances of `right` if the sites are independent. `colours` (c, 3):
+    energy, right side and its variance for one gain per channel.
     """
     gram[:] = 0.0
     right[:] = 0.0

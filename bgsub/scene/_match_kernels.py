@@ -1,4 +1,4 @@
-"""Candidates that match the background nearby or a sample of the memory, and the samples."""
+"""Clear candidates that match the background nearby or a sample of the memory; store samples."""
 
 from typing import NamedTuple
 
@@ -7,15 +7,16 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.scene._frame_kernels import CHUNK, distance, is_filled, squared
 
+# In between, candidates (`over`) are 1 without a match, 2 with one where most candidates match, 3 with one elsewhere.
 _ZERO, _FULL = np.float32(0), np.float32(255)
 _UNIT = np.float32(127)  # sample value of full scale
 TILE = 8  # pixels, side of the squares in which candidates are counted: eight flags are a word
 _BYTES = np.uint64(0x0101010101010101)  # a word times this has the sum of its bytes in the highest byte
-_BELIEF = np.float32(0.5)  # share above which candidates that match a colour nearby are cleared
-_CHANCE = np.float32(0.25)  # weight in the share of a match that may be chance
-_DENSE = TILE * TILE // 5  # candidates of a tile that belongs to a region
+_NEARBY_SHARE = np.float32(0.5)  # limit of the share above which candidates that match a colour nearby are cleared
+_CHANCE = np.float32(0.25)  # weight of a match in that share if the pixels beside do not match: it may be chance
+_DENSE = TILE * TILE // 5  # least candidates of a tile that belongs to a region
 _MOVING = np.float32(0.6)  # share of matching candidates above which a region is moving background
-_RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
+_RARELY = np.uint64(4)  # times that a solid pixel is due per stored sample
 
 
 class MatchLimits(NamedTuple):
@@ -24,9 +25,9 @@ class MatchLimits(NamedTuple):
     sigma: np.ndarray  # (h, w) float32, noise scale
     scale: np.float32  # factor of frame and background to the unit range
     threshold: np.float32  # largest joint distance of a match nearby; candidates exceed it
-    restless: np.float32  # largest joint distance of a match with a sample
-    factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds that distance
-    tolerance: np.float32  # factor of the limits of shadows
+    restless: np.float32  # largest joint distance of a match with a sample, and ...
+    factor: np.float32  # ... a pixel is restless (moving background) if ``factor * sigma`` exceeds it
+    tolerance: np.float32  # factor of the limits of shadows in a dark scene
     is_coloured: bool  # whether the scene has colours
     black: np.float32  # value of black, in the unit of the pixels
     lanes: tuple[int, ...]  # one per channel, see `bgsub.numerics.jit.constant`
@@ -37,19 +38,19 @@ class Samples(NamedTuple):
 
     samples: np.ndarray  # (h * w, c, q) int8, 127 is full scale
     shares: np.ndarray  # (h, w) uint8, running share of matching candidates, 255 for all
-    radius: int  # of the neighbourhood whose colours match; 0: nothing matches
-    rate: np.float32  # weight of a new candidate in its share
-    belief: np.float32  # share above which candidates that match a sample are cleared
+    radius: int  # pixels: of the neighbourhood whose background colours match
+    rate: np.float32  # weight of a new candidate in its share, 0 if frozen
+    least_share: np.float32  # share above which candidates that match a sample are cleared
 
 
 @kernel
 def find_matching(begin, end, x, l, limits, memory, over, filled, places, far):  # type: ignore[no-untyped-def]
-    """Write 2 or 3 at matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 if most there match.
+    """Write 2 or 3 at the matching candidates among the pixels `begin` to `end` of `over`, (h, w): 2 where most match.
 
     A candidate matches a background colour within the radius or, at a restless pixel, a sample of its deviation. If the
-    four pixels beside it do not match at the same shift, too, this may be chance: it counts less in the share of
-    matching candidates, and without colours it is no match.
-    O((radius^2 + q) c candidates). `places` (CHUNK,) uint64 and `far` (CHUNK * c,) uint8 are work.
+    four pixels beside it do not match at the same shift, the match may be chance: it counts less in the share of
+    matching candidates, and in a scene without colours it is no match. `places` (CHUNK,) uint64 and `far` (CHUNK * c,)
+    uint8 are work. O((radius^2 + q) c candidates).
     """
     h, w, channels = l.shape[0], l.shape[1], len(limits.lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), memory.samples.reshape(-1)
@@ -74,7 +75,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
                 elif is_around(x, l, i, j, memory.radius, channels, limit):
                     match = 2
             found = match >= least
-            belief, rate = _BELIEF if found else memory.belief, memory.rate
+            least_share, rate = _NEARBY_SHARE if found else memory.least_share, memory.rate
             if found and match == 1:
                 rate *= _CHANCE
             if not found and limits.factor * sigma[pixel] > limits.restless:
@@ -84,7 +85,7 @@ def find_matching(begin, end, x, l, limits, memory, over, filled, places, far): 
             share = np.float32(shares[pixel])
             share += rate * ((_FULL if found else _ZERO) - share)
             shares[pixel] = share + np.float32(0.5)
-            flags[pixel] = (2 if share > belief * _FULL else 3) if found else 1
+            flags[pixel] = (2 if share > least_share * _FULL else 3) if found else 1
 
 
 @part
@@ -99,8 +100,8 @@ def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
 
 @part
 def find_far(x, l, a, w, channels, limit, far):  # type: ignore[no-untyped-def]
-    """Write which values of the chunk from pixel `a` on differ by more than `limit` from the range of `l` around."""
-    # most candidates match none of the nine pixels, which this finds without branches
+    """Set `far` where values of the chunk from pixel `a` on lie more than `limit` outside the range of `l` in 3x3."""
+    # most candidates match none of the nine pixels; this excludes them without branches
     own = x.dtype.type
     x, here = x[a * channels :], l[(a - 1) * channels :]
     above, below = l[(a - w - 1) * channels :], l[(a + w - 1) * channels :]
@@ -113,7 +114,7 @@ def find_far(x, l, a, w, channels, limit, far):  # type: ignore[no-untyped-def]
 
 @part
 def is_near(far, first, channels):  # type: ignore[no-untyped-def]
-    """Return whether no value of a pixel is far."""
+    """Return whether no channel of a pixel is `far`."""
     flags = far[first]
     for c in range(1, channels):
         flags |= far[first + np.uint64(c)]
@@ -122,11 +123,12 @@ def is_near(far, first, channels):  # type: ignore[no-untyped-def]
 
 @kernel
 def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, keep):  # type: ignore[no-untyped-def]
-    """Clear matching candidates in `over`, (h, w), see `find_matching`, and more in regions of which most match.
+    """Clear the matching candidates (2) in `over`, (h, w), and more in regions of which most match.
 
-    A 2 is kept where most candidates around are 1 or 3 and fill a `share`, in a square of `reach` tiles to each side.
-    Regions are connected tiles with many candidates; where most match, all are cleared that do or that have a colour of
-    the background in such a square. Work: `counts` (3, rows + 1, columns + 1), `regions` (3, tiles), `keep` (w,).
+    A 2 stays where 1 and 3 are the majority of the candidates around and fill a `share`, in a square of `reach` tiles
+    to each side. Regions are connected tiles with many candidates; if most of one match, 2 and 3 are cleared, and 1
+    where the background has its colour in such a square. Work: `counts` (3, rows + 1, columns + 1), `regions` (3,
+    tiles), `keep` (w,).
     """
     h, w = over.shape
     largest, radius = limits.threshold / limits.scale, reach * TILE
@@ -159,7 +161,7 @@ def clear_matching(x, l, limits, over, filled, reach, share, counts, regions, ke
 
 @part
 def sum_tiles(over, filled, counts):  # type: ignore[no-untyped-def]
-    """Write how many of `over` are 1 or 3, how many 2, and 3, in all tiles above and to the left into `counts`."""
+    """Write tables of sums (see `window`) into `counts`: how many of `over` are 1 or 3, are 2, are 3."""
     h, w = over.shape
     for i in range(h):
         r = i // TILE + 1
@@ -194,8 +196,7 @@ def is_empty(counts, r):  # type: ignore[no-untyped-def]
 
 @part
 def join_tiles(counts, regions):  # type: ignore[no-untyped-def]
-    """Join the tiles with many candidates to regions; write parents, and the candidates and matches of their roots."""
-    # `regions` (3, tiles); tiles with few candidates have none
+    """Join the tiles with many candidates to `regions`, (3, tiles): parents, candidates and matches of the roots."""
     rows, columns = counts.shape[1] - 1, counts.shape[2] - 1
     parents, totals, matches = regions[0], regions[1], regions[2]
     for r in range(rows):
@@ -223,7 +224,7 @@ def join_tiles(counts, regions):  # type: ignore[no-untyped-def]
 
 @part
 def root_of(parents, run):  # type: ignore[no-untyped-def]
-    """Return the root of a run or tile in the forest of regions, and shorten the way to it."""
+    """Return the root of a run or tile in the forest of regions (union-find), and shorten the path to it."""
     while parents[run] != run:
         parents[run] = parents[parents[run]]
         run = parents[run]
@@ -311,14 +312,14 @@ def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ig
 
     Each chunk of pixels does so in a random one of `every` frames. `used` (h * w,) uint8: 1 where there are samples.
     """
-    # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
+    # of a solid pixel a quarter of the samples is stored, and none if its age exceeds 1: an object stands there
     h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
     count = np.uint64(samples.shape[2])
     unit, sigma = limits.scale * _UNIT, limits.sigma.reshape(-1)
     turn, slot = np.uint64(frame // every), np.uint64(frame % every)
     for a in range(0, sigma.size, CHUNK):
         b = min(a + CHUNK, sigma.size)
-        if scrambled(turn, np.uint64(a)) % np.uint64(every) != slot:
+        if random_bits(turn, np.uint64(a)) % np.uint64(every) != slot:
             continue
         largest = _ZERO
         for p in range(a, b):
@@ -329,7 +330,7 @@ def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ig
             if limits.factor * sigma[p] <= limits.restless:
                 continue
             i, j = p // w, p % w
-            bits = scrambled(np.uint64(frame), np.uint64(p))
+            bits = random_bits(np.uint64(frame), np.uint64(p))
             if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
                 continue
             place = np.int64((bits >> np.uint64(8)) % count)
@@ -347,7 +348,7 @@ def remember(frame, every, x, l, limits, solid, age, samples, used):  # type: ig
 
 
 @part
-def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
+def random_bits(frame, pixel):  # type: ignore[no-untyped-def]
     """Return 64 pseudo-random bits from two uint64 numbers (SplitMix64, G. Steele et al., 2014)."""
     z = frame * np.uint64(0x9E3779B97F4A7C15) + pixel * np.uint64(0xD1B54A32D192ED03)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

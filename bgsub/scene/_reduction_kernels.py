@@ -8,10 +8,10 @@ from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
 REACH = 1  # radius in reduced pixels
-SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
+SPREAD = 0.9  # reduced pixels, standard deviation of the Gaussian weights of the labels around a full-size pixel
 _WINDOW = 2 * REACH + 1
-_MIXED = np.float32(0.3)  # share of the RMS difference inside below which a pixel of the outline is background
-_TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
+_MIXED = np.float32(0.3)  # an outline pixel with less than this share of the RMS difference inside is background
+_TOLERANCE = np.float32(0.04)  # joint distance that is insignificant for the label, full scale is 1
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 
@@ -80,7 +80,7 @@ def enlarge(  # type: ignore[no-untyped-def]
     images = mask, frame.reshape(-1), frame_scale, small.reshape(-1), picture.reshape(-1), small_scale
     work = colours, foreground, shadow
     out[rows[begin] : rows[end]] = BACKGROUND
-    last = -2  # row with a label, up to the one below
+    last = -2  # last row up to i + 1 that has a label
     for i in range(max(begin - 2, -1), end):
         if i + 1 < h and any_set(mask[i + 1]):
             last = i + 1
@@ -173,7 +173,7 @@ def find_edges(above, here, below, edges):  # type: ignore[no-untyped-def]
 
 @part
 def gather_colours(lanes, x, l, scale, middle, sides, is_inside, colours):  # type: ignore[no-untyped-def]
-    """Write the background of a pixel, and the mean colour of the foreground beside it; return whether there is any."""
+    """Write the background of a pixel, and the mean colour of foreground beside it; return whether there is any."""
     # diagonal neighbours make no difference
     inside = is_inside[0] + is_inside[1] + is_inside[2] + is_inside[3]
     if inside == _ZERO:
@@ -189,7 +189,7 @@ def gather_colours(lanes, x, l, scale, middle, sides, is_inside, colours):  # ty
 
 @part
 def is_foreground(lanes, pixels, first, scale, share, colours):  # type: ignore[no-untyped-def]
-    """Return whether a full-size pixel, at the entry `first`, is foreground by its colour and its place."""
+    """Return whether the full-size pixel at the entry `first` is foreground by its colour and the `share` around it."""
     b, f = _ZERO, _ZERO
     for c in range(len(lanes)):
         v = scale * np.float32(pixels[first + np.uint64(c)])

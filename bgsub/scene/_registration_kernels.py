@@ -8,7 +8,7 @@ from bgsub.numerics.jit import kernel, part
 from bgsub.tracking._kernels import RIDGE, solve_spd
 
 _OUTSIDE = np.float32(1e4)  # residual of a point outside of the frame; its weight is negligible
-_INERTIA = 1e-3  # per point; separates tone and movement in images with little texture
+_INERTIA = 1e-3  # per point: ridge of gain and offset, which separates them from the movement if texture is weak
 _ONE = np.float32(1)
 
 
@@ -16,8 +16,8 @@ _ONE = np.float32(1)
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
     """Write ``image(q) - gain * value - offset`` into `r`, (n,), with q the moved points, bilinear.  O(n c).
 
-    `points` (2, n): x and y from the centre; `rows` (5 or 6, n): derivatives of the reference by x, y, angle (pixels at
-    the corner), gain, offset and zoom (as the angle); `movement` (5 or 6,): dx, dy, angle, gain, offset, zoom.
+    `points` (2, n): x and y from the centre; `rows` (5 or 6, n): derivatives of the reference by x, y, angle, gain,
+    offset and zoom, angle and zoom in pixels at a corner; `movement` (5 or 6,): dx, dy, angle, gain, offset, zoom.
     """
     h, w, channels = image.shape
     pixels = image.reshape(-1)
@@ -53,8 +53,8 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
 
 @kernel
 def align(image, scale, points, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take a reweighted Gauss-Newton step of `movement`, (5 or 6,), in place; return the cost before and the length."""
-    # weights 1 / (1 + (r / soft)^2)^2; `unit` is the distance of a corner from the centre
+    """Take a reweighted Gauss-Newton step of `movement`, (5 or 6,), in place; return cost before and length."""
+    # the weights are 1 / (1 + (r / soft)^2)^2; `unit`: distance of a corner from the centre, pixels
     n, unknowns = points.shape[1], movement.size
     r = r[:n]
     residuals(image, scale, points, rows, movement, r)

@@ -1,4 +1,4 @@
-"""From flags to a mask: solid regions, majority, small regions."""
+"""From candidates to a mask: solid regions, majority filter, small regions, and the label of shadows."""
 
 import math
 
@@ -9,23 +9,20 @@ from bgsub.scene._frame_kernels import CHUNK, RECURRING, is_filled, sum_windows
 from bgsub.scene._match_kernels import root_of
 from bgsub.tracking._kernels import any_set
 
-_MANY = 3.0  # new regions of about one area per frame: more are no objects
-_BRIGHTER = 0.85  # share of their pixels that are brighter than the background: objects are darker, too
-_WIDER = 8  # times the area of such regions: up to it new ones are erased
+_MANY = 3.0  # new regions of about one area per frame; more are snow, rain or insects, ...
+_BRIGHTER = 0.85  # ... if more than this share of their pixels is brighter than the background, unlike objects
+_WIDER = 8  # times this area: new regions up to that size are then removed
 _SOLID = 0.3  # share of a region below which a hole in it is filled
-_FILLED, _SHADED = 2, 4  # flags of such a hole, and of a region with shadow
-_NEW = 0.5  # share of a region that was foreground before below which it is new
+_AT_BORDER, _TO_FILL, _WITH_SHADOW = 1, 2, 4  # flags of a region
+_NEW = 0.5  # a region is new if less than this share of it was foreground in the frame before
 _SQUARE = 4  # pixels, side of a solid square
-
-
-# -- noise -----------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def find_solid(strong, filled, returns, work, solid):  # type: ignore[no-untyped-def]
     """Write the squares of 4 x 4 strong residuals, grown by two pixels, into `solid`; all (h, w) uint8 of 0 and 1.
 
-    Except where a colour returns again and again, see `update_ages`.
+    Pixels of a `RECURRING` colour (`returns`) are left out. The noise scale is not learned at solid pixels.
     """
     # noise rarely fills such squares, and the edges of objects are not noise; `work` (2, w + 10) uint8
     h, w = strong.shape
@@ -63,7 +60,7 @@ def find_solid(strong, filled, returns, work, solid):  # type: ignore[no-untyped
 def majority(flags, filled, side, columns, counts, out, out_filled):  # type: ignore[no-untyped-def]
     """Write 255 into `out` where most of the square around a pixel is set in `flags`, else 0; all (h, w) uint8.
 
-    The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) are uint16. Replaces `out_filled`, of `out`.
+    The border is repeated. `columns` (>= w + side,) and `counts` (>= w,) uint16: work. `out_filled` is that of `out`.
     """
     h, w = flags.shape
     half, limit, flat = side // 2, np.uint16(side * side // 2), out.reshape(-1)
@@ -141,55 +138,55 @@ def keep_still(strong, age, aged, least, mask, filled):  # type: ignore[no-untyp
 
 
 @part
-def remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, steps):  # type: ignore[no-untyped-def]
-    """Erase regions below an area, 8-connected and with their holes, and fill small holes; 0 and 255.
+def remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, changes):  # type: ignore[no-untyped-def]
+    """Erase small regions of a mask of 0 and 255, 8-connected and with their holes, and fill small holes.
 
-    The three `areas` are this one, that of new regions, which is not smaller, and that of `count_new`. Less than half
-    of a new region is in the mask `before`, which becomes the mask with all regions. A hole is small if its area is
-    below the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of equal pixels
-    are joined to regions. `runs` (5, h w + 1) int32: first column, parent, pixels of the region, flags (at its root; 1
-    if it touches the border), its pixels in `before`; `rows` (h + 1,): first run of a row; `steps` (>= w, 8 n) uint8.
+    `areas`: least area of a region, that of a new one, which is not smaller, and the largest area of `count_new`. Less
+    than half of a new region is in the mask `before`, which is replaced by the mask with all regions. A hole is small
+    if its area is below the first one or, without shadow in it (`dark`), below a share of the region around it. Runs of
+    equal pixels are joined to regions. `runs` (5, h w + 1) int32: first column, parent, and at the root of a region its
+    pixels, flags, and pixels in `before`; `rows` (h + 1,): first run of a row; `changes` (>= w, 8 n) uint8: work.
     """
     h, w = mask.shape
-    (area, least, _), begins, parents, sizes, border, seen = areas, runs[0], runs[1], runs[2], runs[3], runs[4]
-    find_regions(mask, before, dark, filled, runs, rows, steps)
-    for i in range(h):  # what is around a region is on the left of its first run
+    (area, least, _), begins, parents, sizes, flags, old = areas, runs[0], runs[1], runs[2], runs[3], runs[4]
+    find_regions(mask, before, dark, filled, runs, rows, changes)
+    for i in range(h):  # the run on the left of the first run of a hole belongs to the region around it
         for run in range(rows[i] + 1, rows[i + 1]):
-            if parents[run] == run and mask[i, begins[run]] == 0 and border[run] & 1 == 0:
-                share = 0.0 if border[run] & _SHADED else _SOLID * sizes[root_of(parents, run - 1)]
-                border[run] = _FILLED if sizes[run] < max(area, share) else 0
+            if parents[run] == run and mask[i, begins[run]] == 0 and flags[run] & _AT_BORDER == 0:
+                share = 0.0 if flags[run] & _WITH_SHADOW else _SOLID * sizes[root_of(parents, run - 1)]
+                flags[run] = _TO_FILL if sizes[run] < max(area, share) else 0
     for i in range(h):
         for run in range(rows[i] + 1, rows[i + 1]):
             if parents[run] != run:
                 continue
             around = root_of(parents, run - 1)
             if mask[i, begins[run]] == 0:
-                sizes[around] += 0 if border[run] & 1 else sizes[run]  # a hole counts to its region
-            elif border[around] == _FILLED:
-                sizes[run] = seen[run] = area
+                sizes[around] += 0 if flags[run] & _AT_BORDER else sizes[run]  # a hole is part of its region
+            elif flags[around] == _TO_FILL:
+                sizes[run] = old[run] = area
     count_new(x, l, mask, areas, counts, runs, rows)
     for i in range(h):
         for run in range(rows[i], rows[i + 1]):
             root = root_of(parents, run)
             first, last = begins[run], begins[run + 1] if run + 1 < rows[i + 1] else w
-            is_new = mask[i, first] != 0 and seen[root] < _NEW * sizes[root]
-            if border[root] == _FILLED if mask[i, first] == 0 else sizes[root] < (least if is_new else area):
+            is_new = mask[i, first] != 0 and old[root] < _NEW * sizes[root]
+            if flags[root] == _TO_FILL if mask[i, first] == 0 else sizes[root] < (least if is_new else area):
                 mask[i, first:last] = 255 if mask[i, first] == 0 else 0
                 filled[(i * w + first) // CHUNK : (i * w + last - 1) // CHUNK + 1] = 1
 
 
 @part
 def count_new(x, l, mask, areas, counts, runs, rows):  # type: ignore[no-untyped-def]
-    """Write the numbers of new regions for each power of two of the area into `counts` (n,).
+    """Write how many new regions there are for each power of two of the area into `counts`, (n,).
 
-    The last two are the pixels of those up to the last of `areas`, and how many of these are brighter than `l`.
+    The last two: pixels of the new regions up to the last one of `areas`, and how many of these are brighter than `l`.
     """
-    (area, _, largest), begins, parents, sizes, seen = areas, runs[0], runs[1], runs[2], runs[4]
+    (area, _, largest), begins, parents, sizes, old = areas, runs[0], runs[1], runs[2], runs[4]
     counts[:] = 0
     for i in range(mask.shape[0]):
         for run in range(rows[i], rows[i + 1]):
             root, first = root_of(parents, run), begins[run]
-            if mask[i, first] == 0 or sizes[root] < area or seen[root] >= _NEW * sizes[root]:
+            if mask[i, first] == 0 or sizes[root] < area or old[root] >= _NEW * sizes[root]:
                 continue
             if root == run:
                 counts[int(math.log2(sizes[root]))] += 1
@@ -212,11 +209,11 @@ def brighter(x, l):  # type: ignore[no-untyped-def]
 
 
 @part
-def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore[no-untyped-def]
+def find_regions(mask, before, dark, filled, runs, rows, changes):  # type: ignore[no-untyped-def]
     """Find the regions of foreground and background; arguments as in `remove_small_regions`."""
     h, w = mask.shape
-    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
-    steps[0], steps[w:], words = 0, 0, steps.view(np.uint64)
+    begins, parents, sizes, flags, old = runs[0], runs[1], runs[2], runs[3], runs[4]
+    changes[0], changes[w:], words = 0, 0, changes.view(np.uint64)
     count = 0
     for i in range(h):
         rows[i] = count
@@ -225,22 +222,22 @@ def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore
         count += 1
         if is_filled(filled, i * w, (i + 1) * w):
             for j in range(1, w):
-                steps[j] = line[j] != line[j - 1]
+                changes[j] = line[j] != line[j - 1]
             for k in range(words.size):
                 if words[k] != 0:
                     for j in range(8 * k, 8 * k + 8):
                         begins[count] = j
-                        count += 1 if steps[j] != 0 else 0
+                        count += 1 if changes[j] != 0 else 0
         for run in range(rows[i], count):
             last = begins[run + 1] if run + 1 < count else w
             parents[run], sizes[run] = run, last - begins[run]
-            border[run] = i == 0 or i == h - 1 or run == rows[i] or run == count - 1
-            seen[run] = 0
+            flags[run] = i == 0 or i == h - 1 or run == rows[i] or run == count - 1
+            old[run] = 0
             if line[begins[run]] != 0:
                 for j in range(begins[run], last):
-                    seen[run] += before[i, j] != 0
+                    old[run] += before[i, j] != 0
             elif any_set(dark[i, begins[run] : last]):
-                border[run] |= _SHADED
+                flags[run] |= _WITH_SHADOW
         for j in range(w):
             before[i, j] = line[j]
         if i > 0:
@@ -250,8 +247,8 @@ def find_regions(mask, before, dark, filled, runs, rows, steps):  # type: ignore
 
 @part
 def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def]
-    """Join the runs of row i to those of equal pixels above, foreground diagonally as well."""
-    begins, parents, sizes, border, seen = runs[0], runs[1], runs[2], runs[3], runs[4]
+    """Join the runs of row i to those of equal pixels in the row above; foreground also diagonally."""
+    begins, parents, sizes, flags, old = runs[0], runs[1], runs[2], runs[3], runs[4]
     w = line.size
     upper = rows[i - 1]
     for run in range(rows[i], count):
@@ -267,8 +264,8 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
                     low, high = min(a, b), max(a, b)
                     parents[high] = low
                     sizes[low] += sizes[high]
-                    seen[low] += seen[high]
-                    border[low] |= border[high]
+                    old[low] += old[high]
+                    flags[low] |= flags[high]
             other += 1
         upper = max(other - 2, rows[i - 1])
 
@@ -277,11 +274,11 @@ def join_rows(above, line, i, count, runs, rows):  # type: ignore[no-untyped-def
 
 
 @kernel
-def finish(x, l, mask, filled, dark, label, area, before, new, rate, largest, runs, rows, steps):  # type: ignore[no-untyped-def]
+def finish(x, l, mask, filled, dark, label, area, before, new, rate, largest, runs, rows, changes):  # type: ignore[no-untyped-def]
     """Clear the shadows `dark` in a mask, (h, w) of 0 and 255, remove small regions, and write the label of shadows.
 
-    `new` (2, n) float64: running means, learned at a `rate`, and newest ones of the `counts` of new regions. Where
-    there are many of an area, nearly all brighter than the background, as snow, these are removed, up to `largest`.
+    `new` (2, n) float64: running means, learned at a `rate`, of `counts` of `count_new`, and the newest counts. If many
+    are of one area and nearly all brighter than the background, as snow, new regions are removed, up to `largest`.
     """
     if label >= 0:
         paint(dark.reshape(-1), 0, mask.reshape(-1), filled)
@@ -291,7 +288,7 @@ def finish(x, l, mask, filled, dark, label, area, before, new, rate, largest, ru
             if means[n] > _MANY and means[-1] > _BRIGHTER * means[-2]:
                 least = min(_WIDER << n, largest)
         areas = area, max(least, area), largest
-        remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, steps)
+        remove_small_regions(x, l, mask, before, dark, filled, areas, counts, runs, rows, changes)
         for n in range(means.size):
             means[n] += rate * (counts[n] - means[n])
     if label > 0:
@@ -300,7 +297,7 @@ def finish(x, l, mask, filled, dark, label, area, before, new, rate, largest, ru
 
 @part
 def paint(where, value, image, filled):  # type: ignore[no-untyped-def]
-    """Write `value` into the filled chunks of `image` where `where` is not zero; both (n,) uint8."""
+    """Write `value` into the filled chunks of `image` where `where` is not 0; both (n,) uint8."""
     whole = image.size // CHUNK
     for q in range(whole):
         if filled[q] != 0:

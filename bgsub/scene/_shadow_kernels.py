@@ -1,4 +1,4 @@
-"""Shadows in the foreground: background times one factor, and cast shadows from their side inwards."""
+"""Shadows in the foreground: the background times one factor, and cast shadows from the unlit side inwards."""
 
 import numpy as np
 
@@ -7,37 +7,38 @@ from bgsub.scene._frame_kernels import CHUNK, is_filled, sum_windows
 from bgsub.scene._segment_kernels import add_flags
 from bgsub.tracking._kernels import any_set
 
-_NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)
+_NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)  # not shaded, shaded, perhaps; see `shade`
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 _TINY = np.float32(1e-4)
-_BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
-_ERROR = np.float32(0.02)  # joint distance from the background times the factor, if bright
-_SEEN_ERROR = np.float32(0.035)  # the same of a factor of which shadows have been seen
-_SEEN_NOISE = np.float32(3)  # squared errors that noise adds to this one, in squared noise scales: 4 times its mean
-_SEEN = 0.45  # share of shadow in what was seen of a factor from which on this is so
-_TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # the same of 3x3 brightnesses, RMS
+_BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # limits of factors
+_ERROR = np.float32(0.02)  # largest joint distance of a shadow from the factor times the background, of full scale
+_SEEN_ERROR = np.float32(0.035)  # the same for a factor of which shadows have been seen, and ...
+_SEEN_NOISE = np.float32(3)  # ... so many squared noise scales are added to its square: 4 times the mean error of noise
+_SEEN = 0.45  # share of shadow among the pixels of a factor from which on shadows of this factor have been seen
+_TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # largest RMS error of 3x3 brightnesses of a shadow
 _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the largest error is the threshold
-_SIDE = 11  # pixels, side of the square that decides
-_ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of pixels whose uneven background is seen in grey, and of others
-_MARGIN = np.float32(0.8)  # sum of weights beyond the middle, per pixel of foreground, that changes a pixel
-FACTORS = 10  # steps of 0.1; those from 0.85 on, the last step, are not learned, as changes of light have them
-_EVEN_HERE, _SURE, _OBJECT = 0.2, 0.5, 0.1  # shadow among pixels of a factor: weight 0, largest and smallest weight
-_EDGE = np.float32(0.001)  # variance of a background, as share of full scale squared, beyond which it counts less
-_LITTLE = 3e-6  # what is expected if shadow, from which on what was learned counts more than what is usual
-_RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
-_BLACK = np.float32(0.01)  # share of full scale added to a background that may be black
-_EVERY = 4  # rows per row of the outline
-_DEPTH = 4  # depth of the outline in pixels
-_LIT = np.float32(0.6)  # factor of lit outline
-_MEMORY, _MOST = 1500.0, 0.9  # largest outline kept, in frame sides; largest share forgotten in one frame
-_LARGE = 0.15  # share of foreground above which what is dark in it may be no shadow
+_SIDE = 11  # pixels, side of the square in which the weights are summed up, see `decide`
+_ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of grey pixels that show their uneven background; of others
+_MARGIN = np.float32(0.8)  # hysteresis: sum of weights per foreground pixel beyond the middle that changes a pixel
+FACTORS = 10  # factors in steps of 0.1; those from 0.85 on, the last step, are not learned: drifting light has them
+_NEUTRAL, _ALL_SHADOW, _ALL_OBJECT = 0.2, 0.5, 0.1  # share of shadow of a factor with weight 0, largest, smallest
+_EDGE = np.float32(0.001)  # variance of the background in 3x3 pixels (full scale squared), beyond which it counts less
+_PRIOR = 3e-6  # weight of the usual share of shadow of a factor against what was learned, as `factors[1]`
+_RISE, _FALL = np.float32(0.003), np.float32(0.05)  # of the factor in `walk_in`: most by noise, least in penumbra
+_BLACK_OFFSET = np.float32(0.01)  # added to a background that may be black, as share of full scale
+_ROW_STEP = 4  # every fourth row is used to learn outline and tint
+_DEPTH = 4  # pixels inside of the border of an object at which its outline is measured
+_LIT = np.float32(0.6)  # least factor of a lit pixel of the outline
+_OUTLINE_MEMORY, _MOST_FORGOTTEN = 1500.0, 0.9  # outline remembered, in frame sides; most forgotten in a frame, share
+_LARGE = 0.15  # share of foreground above which nothing votes for the tint: dark foreground may be no shadow
 _NEARLY_LIT = np.float32(0.85)  # factor from which the tint is lost in noise
-_BLACKEST = np.float32(0.1)  # channel of a background that shows a tint, as share of full scale
-_UNEVEN, _ALIKE = np.float32(0.015), np.float32(0.81)  # least deviation in 3x3 pixels, squared correlation of a shadow
-_BIN, _NO_VOTES = 0.1, 0.01  # of tints; weight of no votes, in frames
-_CERTAIN, _RISING = 0.015, 20.0  # squared share times rate of its votes from which a tint is taken; size per unit above
-_VOTES, _MOST_VOTES = 0.5, 0.01  # frames of foreground that are remembered; largest weight of one frame
-_NEVER = 0.5  # relative lit share below which a side is never lit
+_LEAST_CHANNEL = np.float32(0.1)  # least value of all channels of a background that shows a tint, share of full scale
+_UNEVEN = np.float32(0.015)  # least standard deviation of an uneven background in 3x3 pixels, share of full scale
+_SQUARED_CORRELATION = np.float32(0.81)  # least one of frame and background in 3x3 pixels of a shadow
+_BIN, _NO_VOTES = 0.1, 0.01  # step of the tints in `votes`; votes for no tint, in frames
+_LEAST_CERTAINTY, _TINT_SLOPE = 0.015, 20.0  # see `find_tint`: from which a tint is taken, and its size per unit above
+_VOTE_MEMORY, _MOST_VOTES = 0.5, 0.01  # frames of foreground that are remembered; largest weight of one frame
+_RARELY_LIT = 0.5  # lit share of a side, relative to that of all, below which it is the unlit side
 STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # sides: right, clockwise
 
 
@@ -47,9 +48,9 @@ def find_shadows(  # type: ignore[no-untyped-def]
 ):
     """Find the shadows in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
 
-    `factors` (2, 10), changed if `learns`: how much alike frame and background vary where the frame is a factor times
-    the background, and how much they would if all of that was shadow, in frames; `new` (3, 10), of this frame and with
-    the number of pixels, and `weights` (2, 10) int8 are overwritten.
+    `factors` (2, 10), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
+    it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 10), the same
+    of this frame and the number of pixels, and `weights` (2, 10) int8 are work.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
@@ -60,40 +61,40 @@ def find_shadows(  # type: ignore[no-untyped-def]
         share = min(count / mask.size, _MOST_VOTES)
         for k in range(FACTORS):
             for i in range(2):
-                factors[i, k] += share * (new[i, k] / count - factors[i, k] / _VOTES)
+                factors[i, k] += share * (new[i, k] / count - factors[i, k] / _VOTE_MEMORY)
 
 
 @part
 def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def]
     """Write the `weights` of pixels that are a factor times their background, without texture of their own.
 
-    An object does not vary as its background: the part of the expected likeness that is there is the share of shadow.
-    Until it is known, only colours show shadows, and no very dark ones. The second row is 1 where some have been seen.
+    An object does not vary as its background: ``factors[0] / factors[1]`` is the share of shadow of a factor. Until
+    this is known, only colours show shadows, and no very dark ones. The second row is 1 where shadows have been seen.
     """
     weights[0, -1], weights[1, -1] = _WEIGHT if is_coloured else 0, 0
     for k in range(FACTORS - 1):
-        usual = 0.0 if k < 10 * _DARKEST else _SURE if is_coloured else _EVEN_HERE
-        share = (factors[0, k] + usual * _LITTLE) / (factors[1, k] + _LITTLE) - _EVEN_HERE
-        certain = share / (_SURE - _EVEN_HERE if share > 0 else _EVEN_HERE - _OBJECT)
+        usual = 0.0 if k < 10 * _DARKEST else _ALL_SHADOW if is_coloured else _NEUTRAL
+        share = (factors[0, k] + usual * _PRIOR) / (factors[1, k] + _PRIOR) - _NEUTRAL
+        certain = share / (_ALL_SHADOW - _NEUTRAL if share > 0 else _NEUTRAL - _ALL_OBJECT)
         weights[0, k] = np.int8(np.rint(_WEIGHT * min(max(certain, -1.0), 1.0)))
-        weights[1, k] = factors[0, k] > _SEEN * (factors[1, k] + _LITTLE)
+        weights[1, k] = factors[0, k] > _SEEN * (factors[1, k] + _PRIOR)
 
 
 @kernel
-def learn_shadows(x, l, limits, mask, filled, learns, outline, seen, votes, new, tint):  # type: ignore[no-untyped-def]
-    """Learn side and tint of the shadows from some rows; return the side from which they come, or -1.  O(c q).
+def learn_shadows(x, l, limits, mask, filled, learns, outline, new_outline, votes, new_votes, tint):  # type: ignore[no-untyped-def]
+    """Learn side and tint of the shadows from some rows; return the unlit side (index of `STEPS`), or -1.  O(c q).
 
-    `outline` (8, 2) float64: lit and total outline of each side, in frame sides, changed if `learns`; `seen`, alike, is
-    overwritten. `votes` (2, bins, bins), changed if `learns`: of foreground that varies as its background, and of all,
-    in frames; rows and columns are the first and the last channel of the tint minus the second one, `_BIN` apart;
-    `new`, alike, is overwritten. `tint` (c,) float32, see `shade`, is replaced.
+    `outline` (8, 2) float64, changed if `learns`: lit and total outline of each side, in frame sides. `votes` (2, bins,
+    bins), changed if `learns`: of foreground that varies as its background, and of all, in frames; rows and columns are
+    the first and the last channel of the tint minus the second one, in steps of `_BIN`. `new_outline`, `new_votes`: the
+    same of this frame, work. `tint` (c,) float32, see `shade`, is replaced.
     """
     h, w, channels = x.shape[0], x.shape[1], len(limits.lanes)
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
-    levels = limits.black, _BLACKEST / limits.scale, 9 * (3 * _UNEVEN / limits.scale) ** 2
+    levels = limits.black, _LEAST_CHANNEL / limits.scale, 9 * (3 * _UNEVEN / limits.scale) ** 2
     foreground, count = 0, 0
-    seen[:], new[:] = 0.0, 0.0
-    for i in range(_EVERY, h - 1 if learns else 0, _EVERY):
+    new_outline[:], new_votes[:] = 0.0, 0.0
+    for i in range(_ROW_STEP, h - 1 if learns else 0, _ROW_STEP):
         if not is_filled(filled, i * w, (i + 1) * w):
             continue
         for a in range(i * w + 1, (i + 1) * w - 1, CHUNK):
@@ -105,13 +106,13 @@ def learn_shadows(x, l, limits, mask, filled, learns, outline, seen, votes, new,
                     continue
                 foreground += 1
                 if channels == 3:
-                    count += vote(colours, others, flat, np.uint64(p), np.uint64(w), np.uint64(3), levels, new)
+                    count += vote(colours, others, flat, np.uint64(p), np.uint64(w), np.uint64(3), levels, new_votes)
                 if i < h - _DEPTH and i * w + _DEPTH <= p < (i + 1) * w - _DEPTH:
-                    see_outline(colours, others, flat, p, w, channels, limits.black, seen)
+                    count_outline(colours, others, flat, p, w, channels, limits.black, new_outline)
     if learns:
-        learn_outline(seen, _EVERY / np.sqrt(mask.size), outline)
-    if count > 0 and _EVERY * foreground <= _LARGE * mask.size:
-        learn_votes(new, count, min(_EVERY * count / mask.size, _MOST_VOTES), votes)
+        learn_outline(new_outline, _ROW_STEP / np.sqrt(mask.size), outline)
+    if count > 0 and _ROW_STEP * foreground <= _LARGE * mask.size:
+        learn_votes(new_votes, count, min(_ROW_STEP * count / mask.size, _MOST_VOTES), votes)
     find_tint(votes, tint)
     return never_lit(outline)
 
@@ -122,13 +123,13 @@ def learn_votes(new, count, share, votes):  # type: ignore[no-untyped-def]
     for k in range(2):
         for i in range(votes.shape[1]):
             for j in range(votes.shape[1]):
-                votes[k, i, j] += share * (new[k, i, j] / count - votes[k, i, j] / _VOTES)
+                votes[k, i, j] += share * (new[k, i, j] / count - votes[k, i, j] / _VOTE_MEMORY)
 
 
 @part
 def learn_outline(seen, unit, outline):  # type: ignore[no-untyped-def]
-    """Add the outline of a frame, (8, 2) in units of `unit` frame sides, to the running one."""
-    keep = 1 - min(unit * seen[:, 1].sum() / _MEMORY, _MOST)
+    """Add the outline of a frame, `seen` (8, 2) in units of `unit` frame sides, to the remembered one."""
+    keep = 1 - min(unit * seen[:, 1].sum() / _OUTLINE_MEMORY, _MOST_FORGOTTEN)
     for side in range(len(seen)):
         for i in range(2):
             outline[side, i] = keep * outline[side, i] + unit * seen[side, i]
@@ -136,18 +137,18 @@ def learn_outline(seen, unit, outline):  # type: ignore[no-untyped-def]
 
 @part
 def never_lit(outline):  # type: ignore[no-untyped-def]
-    """Return the side whose outline is rarely lit, given the lit and total outline of each; -1 if there is none."""
+    """Return the side whose outline is rarely lit, given lit and total outline, (8, 2); -1 if there is none."""
     side, lit, total = 0, 0.0, 0.0
     for i in range(len(outline)):
         side = i if outline[i, 0] * outline[side, 1] < outline[side, 0] * outline[i, 1] else side
         lit += outline[i, 0]
         total += outline[i, 1]
-    return side if outline[side, 0] * total < _NEVER * lit * outline[side, 1] else -1
+    return side if outline[side, 0] * total < _RARELY_LIT * lit * outline[side, 1] else -1
 
 
 @part
 def find_tint(votes, tint):  # type: ignore[no-untyped-def]
-    """Write the tint of shadows where most votes are, (c,); it is the weaker the more likely these are objects."""
+    """Write the tint with most votes, (c,); smaller the less certain it is that these are shadows, not objects."""
     tint[:] = _ZERO
     if tint.size != 3:
         return
@@ -170,13 +171,13 @@ def find_tint(votes, tint):  # type: ignore[no-untyped-def]
             last += votes[0, i, j] * (j - middle) * _BIN / best
     size = max(abs(2 * first - last), abs(first + last), abs(2 * last - first)) / 3
     certain = (best / total) ** 2 * best / seen
-    factor = min(_RISING * max(certain - _CERTAIN, 0.0) / (size + 1e-9), 1.0) / 3
+    factor = min(_TINT_SLOPE * max(certain - _LEAST_CERTAINTY, 0.0) / (size + 1e-9), 1.0) / 3
     tint[0], tint[1], tint[2] = factor * (2 * first - last), factor * (-first - last), factor * (2 * last - first)
 
 
 @part
 def vote(x, l, mask, pixel, w, channels, levels, votes):  # type: ignore[no-untyped-def]
-    """Add the vote of an inner pixel; return whether it has one: its background is neither black nor even."""
+    """Add the vote of a pixel inside the frame for a tint; return whether it has one: no black or even background."""
     black, blackest, uneven = levels
     first = pixel * channels
     xl, ll, least = _ZERO, _ZERO, blackest
@@ -203,7 +204,7 @@ def vote(x, l, mask, pixel, w, channels, levels, votes):  # type: ignore[no-unty
 
 @part
 def ratio(x, l, value, row, channels, black):  # type: ignore[no-untyped-def]
-    """Return the sum of a channel in the 3x3 pixels around one relative to that of the background."""
+    """Return the sum of a channel over 3x3 pixels relative to that of the background; `value`: its middle entry."""
     p = q = np.float32(-9) * black
     k = value - row - channels
     for _ in range(3):
@@ -217,9 +218,9 @@ def ratio(x, l, value, row, channels, black):  # type: ignore[no-untyped-def]
 
 @part
 def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyped-def]
-    """Return whether all 3x3 pixels around an inner pixel are foreground, and sums of the brightnesses x, l there.
+    """Return whether all 3x3 pixels around a pixel inside the frame are foreground, and sums over them.
 
-    The sums are those of x, l, ``x l``, ``l l`` and ``x x``, 0 if not all are foreground.
+    The sums are those of the brightnesses x, l, ``x l``, ``l l`` and ``x x``, 0 if not all are foreground.
     """
     one, row = np.uint64(1), pixel - w
     sx, sl, xl, ll, xx = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
@@ -246,12 +247,12 @@ def sums_around(x, l, mask, pixel, w, channels, black):  # type: ignore[no-untyp
 
 @part
 def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded):  # type: ignore[no-untyped-def]
-    """Weigh what says that the foreground is shaded background; return the number of shaded pixels.  O(c q).
+    """Give the foreground weights for shadow or object; return the number of pixels that may be shadow.  O(c q).
 
-    `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, negative for objects. A factor says what
-    `weights` (2, 10) int8 give, see `weigh_factors`; below `_DARKEST` none is shadow if they are negative; without
-    colours, an uneven background that is seen again says most; restless pixels say nothing. `shaded`, of `dark` and
-    `weight`, is replaced. `new` (3, 10): see `find_shadows`.
+    `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, positive for shadow. The factor of a pixel
+    gives its weight (`weights` (2, 10) int8, see `weigh_factors`); a negative one below `_DARKEST` excludes shadow. In
+    grey, an uneven background that shows gives the largest weight; restless pixels have weight 0. `shaded`: filled
+    chunks of `dark` and `weight`. `new` (3, 10): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -302,9 +303,9 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
         return may_be, even
     sums = sums_around(x, l, mask, pixel, w, np.uint64(channels), limits.black)
     inside, _, _, xl, ll, xx = sums
-    if not inside:  # an object mostly has an edge there
+    if not inside:  # outline of the foreground: an object would mostly have an edge here
         return may_be, _WEIGHT if even >= 0 else even
-    even = weights[0, see_factor(sums, unit, new)]
+    even = weights[0, add_likeness(sums, unit, new)]
     if not may_be:
         return False, -_WEIGHT
     if not limits.is_coloured and is_alike(sums, uneven):
@@ -319,8 +320,8 @@ def factor_of(sx, sl):  # type: ignore[no-untyped-def]
 
 
 @part
-def see_factor(sums, unit, new):  # type: ignore[no-untyped-def]
-    """Add the likeness of 3x3 brightnesses to that of their factor, see `find_shadows`; return the factor's number."""
+def add_likeness(sums, unit, new):  # type: ignore[no-untyped-def]
+    """Add covariance and variance of 3x3 brightnesses to those of their factor, `new`; return the factor's step."""
     _, sx, sl, xl, ll, _ = sums
     k = factor_of(sx, sl)
     uneven = max(unit * (ll - sl * sl / 9), _ZERO)
@@ -336,18 +337,18 @@ def is_alike(sums, uneven):  # type: ignore[no-untyped-def]
     """Return whether 3x3 brightnesses vary alike, given `sums_around` them; `uneven` is the least variation of l."""
     _, sx, sl, xl, ll, xx = sums
     xl, ll, xx = xl - sx * sl / 9, ll - sl * sl / 9, xx - sx * sx / 9
-    return (ll >= uneven) & (xl > 0) & (xl * xl > _ALIKE * xx * ll)
+    return (ll >= uneven) & (xl > 0) & (xl * xl > _SQUARED_CORRELATION * xx * ll)
 
 
 @part
 def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ignore[no-untyped-def]
-    """Write which of n pixels from `a` on are shaded, and weights of 1 and -1; return the number of the former.
+    """Write which of n pixels from `a` on are shaded, and first weights; return the number of shaded pixels.
 
-    `dark` is 2 where this holds only if shadows of the factor have been seen, with an error of up to `wide` and what
-    the `noise` adds. A shaded pixel is a multiple of its background, or of ``1 + (1 - g) tint`` times it where what is
-    left of the light has another colour, as that of the sky: up to an error `square`, if g may be that of a shadow.
-    Weak shadows, reflections and light from objects have colours of their own: the nearer g is to 1, the larger the
-    error may be, up to `weak`; the limit is an ellipse with the axes change and error.
+    A shaded pixel is a multiple g of its background, or of ``1 + (1 - g) tint`` times it if the light that is left has
+    another colour, as that of the sky: up to an error `square`, if g may be the factor of a shadow. `dark` is 2 if the
+    error is larger, up to `wide` and what `noise` adds, so that only factors with known shadows count. Weak shadows,
+    reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
+    to `weak`; the limit is an ellipse with the axes change and error.
     """
     black, tiny, square, wide, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
@@ -380,10 +381,10 @@ def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ign
 
 @part
 def decide(mask, weight, dark, filled, middle, columns, sums):  # type: ignore[no-untyped-def]
-    """Change the foreground in `dark` where the weights in the square around it, in sum, are clearly against it.
+    """Change the foreground in `dark` where the sum of weights in the square around it is clearly against it.
 
-    `filled` holds for all; `middle`, where neither is likely, is per pixel of foreground. `columns` (2, >= CHUNK + 10)
-    and `sums` (2, >= CHUNK) are int16.
+    `filled`: chunks of all images. `middle`: sum per foreground pixel at which shadow and object are equally likely.
+    `columns` (2, >= CHUNK + 10) and `sums` (2, >= CHUNK) int16 are work.
     """
     h, w = mask.shape
     half = _SIDE // 2
@@ -391,7 +392,7 @@ def decide(mask, weight, dark, filled, middle, columns, sums):  # type: ignore[n
         right = min(left + CHUNK, w)
         first, last = max(left - half, 0), min(right + half, w)
         begin, end = half + first - left, half + last - left
-        low, high = 0, -_SIDE  # rows in the sums; none yet
+        low, high = 0, -_SIDE  # first and last row in the sums; none yet
         for i in range(h):
             target, flags = dark[i, left:right], mask[i, left:right]
             if not is_filled(filled, i * w + left, i * w + right) or not any_set(flags):
@@ -422,9 +423,9 @@ def add_weights(weights, sign, sums):  # type: ignore[no-untyped-def]
 
 
 @part
-def see_outline(x, l, mask, p, w, channels, black, counts):  # type: ignore[no-untyped-def]
-    """Count a foreground pixel `_DEPTH` pixels inside of the background, (8, 2): lit and total ones of each side."""
-    # the first pixels are mixed with the background
+def count_outline(x, l, mask, p, w, channels, black, counts):  # type: ignore[no-untyped-def]
+    """Count a foreground pixel for each side with background `_DEPTH` pixels away: lit and total, `counts` (8, 2)."""
+    # pixels nearer to the border are mixed with the background
     pixel = np.uint64(p)
     for side in range(len(STEPS)):
         step = STEPS[side][0] * w + STEPS[side][1]
@@ -445,12 +446,12 @@ def brightness(image, pixel, channels, black):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_in(lanes, dy, dx, x, l, scale, black, mask, cast, darkest):  # type: ignore[no-untyped-def]
-    """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again."""
-    # a pixel continues the shadow of its neighbour if it exceeds the darkest one on the way by at most `_RISE`; if
-    # lighter than the umbra, it must be darker by more than `_FALL`
+    """Find cast shadows from the unlit side (dy, dx) inwards: they get darker up to the umbra, objects are lighter."""
+    # a pixel continues the shadow of its neighbour towards that side if its factor exceeds the least one on the way,
+    # `darkest`, by at most `_RISE`; in the penumbra (above `_DARKEST`), if it falls by more than `_FALL`
     h, w, channels = x.shape[0], x.shape[1], len(lanes)
     colours, others = x.reshape(-1), l.reshape(-1)
-    unit = _BLACK / scale
+    unit = _BLACK_OFFSET / scale
     for row in range(h):
         i = h - 1 - row if dy > 0 else row
         cast[i] = 0

@@ -7,17 +7,17 @@ from bgsub.scene._frame_kernels import CHUNK, distance
 from bgsub.tracking._kernels import any_set
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
+_FOLLOWS = np.float32(0.1)  # weight of the newest frame in a colour, a running mean
 
 
 @kernel
-def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
-    """Count the colours of the pixels `begin` to `end`; return of how many the first colour is another now.  O(q c n).
+def count_colours(begin, end, lanes, x, limits, colours, counts, last, fresh):  # type: ignore[no-untyped-def]
+    """Count the colours of the pixels `begin` to `end`; return in how many the first colour has changed.  O(q c n).
 
-    `x` (n, c); `limits` (n,): joint distance of the same colour; `colours` (q, n, c), the commonest first; `counts` (q,
-    n): frames that repeat it; `last`, `due` (n,): the previous colour, and 1 where the first one is another now.
+    `x` (n, c); `limits` (n,): largest joint distance of equal colours; `colours` (q, n, c), the commonest first;
+    `counts` (q, n): how often a frame repeated the colour of the frame before; `last` (n,): index of the colour in that
+    frame; `fresh` (n,): 1 where another colour has become the first.
     """
-    # helper functions for the arrays would cost six times the work, for their reference counts
     channels, most = len(lanes), colours.shape[0]
     pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
     n, one, found = np.uint64(limits.size), np.uint64(1), 0
@@ -29,7 +29,7 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
                 first[m] += _FOLLOWS * (np.float32(x[m]) - first[m])
             for pixel in range(a, b):
                 seen[pixel] += np.uint16(1)
-            due[a:b] = 0
+            fresh[a:b] = 0
             continue
         for pixel in range(a, b):
             i = np.uint64(pixel)  # unsigned indices need no test for negative ones
@@ -52,9 +52,9 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
                 kept[m] += share * (colour - kept[m])
             again = np.uint16(1 if known and last[i] == k else 0)
             seen[place] = seen[place] + again if known else 1
-            due[i] = 1 if seen[place] > seen[i] else 0
-            last[i] = 0 if due[i] > 0 else k
-            if due[i] > 0:
+            fresh[i] = 1 if seen[place] > seen[i] else 0
+            last[i] = 0 if fresh[i] > 0 else k
+            if fresh[i] > 0:
                 seen[i], seen[place] = seen[place], seen[i]
                 for c in range(channels):
                     m, m_first = place * np.uint64(channels) + np.uint64(c), entry + np.uint64(c)

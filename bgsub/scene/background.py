@@ -21,16 +21,16 @@ from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.03  # intensity at which the cost flattens if mu is not given
-_EVERYTHING, _NONE = np.empty(0, np.float32), np.empty(0, bool)
-_BRIGHTEST = 1e3  # largest plausible background
-_FIT_WORK = 6_500_000  # entries of the first frames that are fitted per new frame: some 40 ms
-_CHANGE_WORK = 2_000_000  # the same for one change of the light: some 10 ms
-_RESTORED = 256  # steps after which the background behind objects is restored
-_LOOKS, _RARELY = 4, 32  # frames between two looks at what has returned, and between those at less than ...
-_MANY = 0.002  # ... this share of the pixels
-_SELDOM, _HARDLY = 8, 0.016  # frames of which two are counted, while less than this share is unknown
-_FEW = 0.1  # share of the pixels below which the coefficients are fitted to foreground, too
-_CALM = 0.003  # root mean square change up to which blocks keep their background
+_EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, bool)  # all entries are observed; no entry is hidden
+_BRIGHTEST = 1e3  # largest plausible RMS of a saved background; full scale is 1
+_FIT_WORK = 6_500_000  # work of the start fit per frame, in entries of the first frames: some 40 ms
+_CHANGE_WORK = 2_000_000  # work of fitting one change of the light, in the same unit: some 10 ms
+_RESTORED = 256  # steps between two calls of `Subspace.restore`
+_LOOKS, _RARELY = 4, 32  # frames between two tests for background that has returned: at `_MANY` pixels, at any number
+_MANY = 0.002  # share of the pixels
+_SELDOM, _HARDLY = 8, 0.016  # of so many frames only two are counted while less than this share is unknown
+_FEW = 0.1  # least share of observed pixels to which coefficients are fitted; with fewer, to standing objects, too
+_CALM = 0.003  # RMS change of the background up to which blocks that are not visited keep their `picture`
 
 
 class Comparison(NamedTuple):
@@ -38,7 +38,7 @@ class Comparison(NamedTuple):
 
     candidates: int
     update: SubspaceUpdate | None  # None during the start
-    due: tuple[int, int] = (1, 0)  # blocks whose pixels learn: one of how many, and its number
+    due: tuple[int, int] = (1, 0)  # blocks whose noise scales learn: period, and number within it
 
 
 class StartBackground:
@@ -84,7 +84,7 @@ class StartBackground:
 class TrackedBackground:
     """The tracked subspace: one pass over the model per frame."""
 
-    # scales of the cost for every pixel, from the median of its residual, gained nothing over a smaller common mu
+    # a cost with a scale for each pixel, the median of its residual, gained nothing over a smaller common mu
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters, block: int) -> None:
         values = parameters.tracker(frames.size)
@@ -97,17 +97,16 @@ class TrackedBackground:
         self._values, self._seen = np.empty((2, self._index.size), np.float32)
         self.unit = 1 / frames.pixels_full
         self._scale = np.float32(self.unit)
-        self._entries = block * frames.channels
-        blocks = self._index // self._entries
+        self._block_entries = block * frames.channels
+        blocks = self._index // self._block_entries
         self._weights = [PERIOD * (blocks % PERIOD == turn).astype(np.float32) for turn in range(PERIOD)]
-        self._places = self._index // frames.channels
-        self._passed = 0  # frames since `restore`, counted as the ages are
+        self._index_pixels = self._index // frames.channels
+        self._since_restore = 0  # frames since `Subspace.restore`; older objects hid their pixels all the time
         self._pixels = frames.size // frames.channels
 
     def cleaned(self, frames: np.ndarray, colours: np.ndarray, limit: np.ndarray) -> np.ndarray | CleanedFrames:
-        """Return the first frames, (n, m), for the fit: without passing objects if there is no recurring change."""
-        # these differ from the commonest `colours`, (m,), by more than `limit`, (h * w,)
-        # objects of the start would become directions of the subspace; changes that recur, as of trees, are no objects
+        """Return the first frames, (n, m), for the fit, without objects unless changes recur, as those of trees do."""
+        # objects differ from the commonest `colours`, (m,), by more than `limit`, (h * w,), and would become directions
         if passes_cross_validation(frames, float(self._scale), self._rank, self.tracker.surrogate_, self._index):
             return frames
         return CleanedFrames(frames, colours, limit / self._scale)
@@ -120,15 +119,15 @@ class TrackedBackground:
         self._subspace = self.tracker.begin(basis, Y).subspace_
 
     def separate(self, engine: SweepEngine, age: np.ndarray | None, known: np.ndarray | None) -> Comparison:
-        """Compare the frame of the engine; of pixels with an `age`, (h, w) uint16, or `known`, nothing is learned."""
+        """Compare the frame of the engine; pixels with an `age`, (h, w) uint16, or `known` (bool) are not observed."""
         subspace, seen = self._subspace, _EVERYTHING
         np.multiply(engine.images.pixels.take(self._index), self._scale, out=self._values)
         hidden = age if known is None else known.astype(np.uint16) if age is None else age | known
         if hidden is not None:
-            seen = np.equal(hidden.take(self._places), 0, out=self._seen)
-            if seen @ seen < _FEW * seen.size:  # a fit to these could be anything, for as long as they are few
-                seen = _EVERYTHING if known is None else np.equal(known.take(self._places), 0, out=self._seen)
-        sweep = subspace.begin(self._values, seen, PERIOD, self._entries, engine.limit)
+            seen = np.equal(hidden.take(self._index_pixels), 0, out=self._seen)
+            if seen @ seen < _FEW * seen.size:  # a fit to so few entries is arbitrary
+                seen = _EVERYTHING if known is None else np.equal(known.take(self._index_pixels), 0, out=self._seen)
+        sweep = subspace.begin(self._values, seen, PERIOD, self._block_entries, engine.limit)
         result = engine.sweep(sweep, hidden, sweep.fit.change >= _CALM)
         turn = sweep.visit.turn
         update = subspace.end(sweep, result.products, result.cost, self._weights[turn])
@@ -143,12 +142,12 @@ class TrackedBackground:
     ) -> None:
         """Apply an update; `rate` replaces the forgetting factor if given; `age`, `elapsed`: see `StandingObjects`."""
         subspace = self._subspace
-        self._passed += max(elapsed, 1)
+        self._since_restore += max(elapsed, 1)
         subspace.update(update, self._forgetting if rate is None else rate)
         if subspace.updates % _RESTORED == 0:
-            unseen = _NONE if age is None else np.repeat(age.reshape(-1) > self._passed, self.frames.channels)
+            unseen = _NOTHING if age is None else np.repeat(age.reshape(-1) > self._since_restore, self.frames.channels)
             subspace.restore(unseen.view(np.uint8))
-            self._passed = 0
+            self._since_restore = 0
 
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest frame."""
@@ -157,27 +156,27 @@ class TrackedBackground:
 
     def state(self) -> State:
         """Return what the next frame depends on, copied."""
-        return {**self.tracker.state(), "passed": np.array([float(self._passed)]), "late": self.late.state()}
+        return {**self.tracker.state(), "passed": np.array([float(self._since_restore)]), "late": self.late.state()}
 
     def set_state(self, state: State) -> None:
         """Restore the tracker; ParameterError if it does not fit."""
         # coefficients out of range would lead to a singular matrix later in the stream
         self.tracker.set_state(state, self.frames.size)
         self._subspace = self.tracker.subspace_
-        self._passed = int(numbers_of(state, "passed", 1)[0])
+        self._since_restore = int(numbers_of(state, "passed", 1)[0])
         self.late = LateColours.from_state(self.frames, self.parameters, part_of(state, "late"))
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self.frames.size):
             raise ParameterError("saved coefficients are out of range")
 
     def move(self, places: np.ndarray, picture: np.ndarray) -> None:
-        """Take over what was at other pixels, (h * w,) indices, with a new background, (h, w, c)."""
+        """Move pixel ``places[i]``, (h * w,) indices, to pixel i, and set a new background, (h, w, c)."""
         channels = np.arange(self.frames.channels)
         self._subspace.move((self.frames.channels * places[:, np.newaxis] + channels).reshape(-1))
         self._subspace.retarget(picture.reshape(-1) * self._scale)
         self.late = LateColours(self.frames, self.parameters)
 
     def returned(self, pixels: np.ndarray, age: np.ndarray | None, known: np.ndarray | None) -> np.ndarray:
-        """Count the colours of a frame; return the pixels, (n,) indices, that show a background that the start hid."""
+        """Count colours; return the pixels, (n,) indices, that now show a background that the first frames hid."""
         frame = self._subspace.updates
         if frame % _SELDOM > 1 and self.late.where.size < _HARDLY * self._pixels:
             return NOWHERE
@@ -204,7 +203,7 @@ class StartFit:
         illumination: Illumination,
         state: State,
     ) -> None:
-        """Begin, or repeat what was done before `state`; `limit` (h * w,) as in `TrackedBackground.cleaned`."""
+        """Begin, or repeat the parts that were done in a saved `state`; `limit`: see `TrackedBackground.cleaned`."""
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
         self._late = LateColours.after(start.colours, tracked.frames, tracked.parameters)
         self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
@@ -224,7 +223,7 @@ class StartFit:
         return {"limit": self._limit.copy(), "colours": self.colours.copy(), "numbers": numbers}
 
     def advance(self) -> bool:
-        """Do as much as one frame may wait for; return whether the fit is done."""
+        """Do the work of one frame, `_FIT_WORK`; return whether the fit is done."""
         self._done += 1
         work = 0
         with one_blas_thread():
@@ -236,12 +235,13 @@ class StartFit:
         return False
 
     def _fit(self) -> Parts[None]:
+        """Turn the first frames into the newest light, count their colours, and fit the subspace."""
         buffer, scale = self._buffer, self.tracked.unit
         newest, lights = self._illumination.values(self.colours, scale), len(buffer.references)
         outdated = list(buffer.outdated)
         waiting, changes = sorted(set(buffer.lights[outdated].tolist())), {}
         for _ in range(self._lights):
-            if waiting:  # else this was done before the state was saved
+            if waiting:  # empty if this was done before the state was saved
                 light = waiting.pop()
                 changes[light] = self._illumination.between(buffer.references[light], newest)
             yield _CHANGE_WORK
@@ -260,7 +260,7 @@ class StartFit:
         yield from self.tracked.fit(X)
 
     def catch_up(self, start: StartBackground) -> None:
-        """Show the colours that the start has got since the fit began."""
+        """Set the background where `start` has changed its colours since the fit began."""
         cube = self.tracked.frames.cube
         late = (start.colours.background != self.colours).reshape(cube).any(axis=2)
         if late.any():

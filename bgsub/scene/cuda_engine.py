@@ -19,9 +19,9 @@ from bgsub.scene.engine import PERIOD, SweepEngine, SweepResult
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.subspace import Sweep
 
-_CHUNKS = 4  # of `CHUNK` pixels, that a block of threads compares at once
+_CHUNKS = 4  # chunks of `CHUNK` pixels that a block of threads compares at once
 _THREADS = _CHUNKS * CHUNK
-_FIXED = 6  # numbers besides the coefficients and the pending step
+_FIXED = 6  # numbers for the kernel besides the coefficients and the pending step: scale, full, mu, three limits
 F, ZERO, ONE = np.float32, np.float32(0), np.float32(1)
 warnings.filterwarnings("ignore", ".*Grid size")  # of small frames
 
@@ -148,7 +148,7 @@ def check_gpu() -> None:
 
 
 def _pinned(array: np.ndarray) -> Any:
-    """Return an array of the CPU as kernels of the GPU take it; it stays in pinned memory while the result lives."""
+    """Return a view for kernels of the GPU of an array in memory of the CPU, which is pinned while the view lives."""
     if config.ENABLE_CUDASIM:
         return array
     from numba.cuda.cudadrv import devicearray  # noqa: PLC0415 - the simulator has none
@@ -163,20 +163,20 @@ class _Mirror:
     def __init__(self, rows: np.ndarray, stream: Any) -> None:
         self._rows, self._stream = cuda.device_array(rows.shape, np.float32), stream
         self._pinned = _pinned(rows)  # for faster copies
-        self._is_known = False  # whether it has what the CPU has, or newer values
+        self._is_current = False  # whether the GPU has the newest values; those of the CPU may be older
 
     def bring_back(self, rows: np.ndarray) -> None:
-        """Copy newer values to the rows of the CPU, which may change them."""
-        if self._is_known:
+        """Copy the newest values to `rows` of the CPU, which may change them: the GPU is out of date then."""
+        if self._is_current:
             self._rows.copy_to_host(rows[: len(self._rows)], self._stream)
             self._stream.synchronize()
-        self._is_known = False
+        self._is_current = False
 
     def newest(self, rows: np.ndarray) -> Any:
-        """Return the rows on the GPU, to be changed there."""
-        if not self._is_known:
+        """Return the newest values on the GPU, where a kernel may change them."""
+        if not self._is_current:
             self._rows.copy_to_device(rows[: len(self._rows)], self._stream)
-        self._is_known = True
+        self._is_current = True
         return self._rows
 
 
@@ -194,7 +194,7 @@ class CudaSweepEngine(SweepEngine):
         self._shared = [_pinned(array) for array in (*self._maps, self._numbers, self._products)]
         self._lent: dict[str, tuple[np.ndarray, Any]] = {}
         self._nothing = np.zeros(1, np.uint16)
-        self._is_known = self._is_sent = False  # background and frame on the GPU are those of the CPU
+        self._is_current = self._is_sent = False  # whether background and frame on the GPU are those of the CPU
 
     def _launch(self, kernel: Any, blocks: int, *args: Any) -> None:
         """Run a kernel, without Numba's search for the types of its arguments."""
@@ -204,7 +204,7 @@ class CudaSweepEngine(SweepEngine):
         self._stream.synchronize()
 
     def _given(self, name: str, array: np.ndarray) -> Any:
-        """Return an array of another part for the GPU; most are the same in all frames."""
+        """Return a view for the GPU of an array of the caller, cached by `name`: most are the same in all frames."""
         if name not in self._lent or self._lent[name][0] is not array:
             self._lent[name] = array, _pinned(array.reshape(-1))
         return self._lent[name][1]
@@ -215,25 +215,25 @@ class CudaSweepEngine(SweepEngine):
         self._is_sent = False
 
     def _send(self) -> None:
-        if not self._is_known:
+        if not self._is_current:
             self._l.copy_to_device(self._maps[0], self._stream)
             self._was.copy_to_device(self.filled, self._stream)
         if not self._is_sent:
             self._x.copy_to_device(self.images.pixels, self._stream)
-        self._is_known = self._is_sent = True
+        self._is_current = self._is_sent = True
 
     def sweep(self, sweep: Sweep, hidden: np.ndarray | None, everywhere: bool) -> SweepResult:
-        """Step the due blocks of the basis, compare the frame with its background, and compute its influence."""
-        visit, look, basis = sweep.visit, self._look, sweep.basis
+        """Step the visited blocks of the basis, compare the frame with its background, and compute its influence."""
+        visit, params, basis = sweep.visit, self._params, sweep.basis
         if everywhere:
-            self._keep_before()
+            self._keep_previous()
         self._send()
         if basis.mirror is None:
             basis.mirror = _Mirror(visit.stack[: self._rank + 1], self._stream)
-        channels, scale = len(look.lanes), float(look.scale)
-        calm = float(look.threshold) / scale / math.sqrt(channels)
-        limits = int(calm) if look.top else calm, (look.threshold / scale) ** 2, (look.factor / scale) ** 2
-        self._numbers[:] = *visit.c, *visit.G[visit.turn], look.scale, look.full, sweep.cost.mu, *limits
+        channels, scale = len(params.lanes), float(params.scale)
+        calm = float(params.threshold) / scale / math.sqrt(channels)
+        limits = int(calm) if params.top else calm, (params.threshold / scale) ** 2, (params.factor / scale) ** 2
+        self._numbers[:] = *visit.c, *visit.G[visit.turn], params.scale, params.full, sweep.cost.mu, *limits
         flags = self._given("nothing", self._nothing) if hidden is None else self._given("hidden", hidden)
         resident = basis.mirror.newest(visit.stack), self._x, self._l, self._was
         sizes = self.block, visit.turn, int(everywhere), int(hidden is not None)
@@ -242,20 +242,20 @@ class CudaSweepEngine(SweepEngine):
         return SweepResult(products[:-2], float(products[-2]), int(products[-1]))
 
     def compare(self, *low_rank: np.ndarray) -> int:
-        """Show a background, (m,) float32, or the current one; return the number of candidates.  O(m)."""
-        self._is_known = False
+        """Compare on the CPU, as `SweepEngine.compare`; the background on the GPU is out of date then."""
+        self._is_current = False
         return super().compare(*low_rank)
 
     def learn(self, skip: np.ndarray, learn: LearnParams, due: tuple[int, int]) -> None:
-        """Let the pixels of the `due` blocks, period and turn, learn their noise scale."""
+        """Learn the noise scale in the `due` blocks (period, turn), except where `skip`, (h, w) uint8, is 1."""
         blocks = -(-(len(self._products) - due[1]) // PERIOD)
-        if not self._is_known or due[0] != PERIOD:
+        if not self._is_current or due[0] != PERIOD:
             super().learn(skip, learn, due)
         elif blocks > 0:
             inputs = self._x, self._l, self._shared[1], self._given("skip", skip), (self.block, due[1])
-            self._launch(self._learn_kernel, blocks, *inputs, *learn, self._look.scale)
+            self._launch(self._learn_kernel, blocks, *inputs, *learn, self._params.scale)
 
     def set_state(self, state: State) -> None:
         """Restore the backgrounds; ParameterError if they do not fit."""
         super().set_state(state)
-        self._is_known = False
+        self._is_current = False

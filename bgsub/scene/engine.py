@@ -14,11 +14,11 @@ from bgsub.scene._frame_kernels import CompareParams, Images, LearnParams
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.subspace import Sweep
 
-_NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
-_WORTH_A_THREAD = 60_000  # pixels per band
-_BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for fewer and longer loops
+_ALL_OBSERVED, _SAME_PICTURE = np.empty(0, np.uint16), np.empty(0, np.float32)
+_WORTH_A_THREAD = 60_000  # pixels per band, see `bands_for`
+_BLOCK_BYTES = 73_728  # of a block: basis, influence, work; larger than the first-level cache, for longer loops
 _CHUNK = _frame_kernels.CHUNK
-PERIOD = 5  # frames in which every block of the basis is visited once
+PERIOD = 5  # every frame updates one fifth of the blocks of the basis
 
 
 class SweepResult(NamedTuple):
@@ -40,7 +40,7 @@ class SweepEngine:
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None, sigma: np.ndarray) -> None:
         h, w, channels = frames.cube
         most = _BLOCK_BYTES // (4 * channels * (rank + 3))
-        if h * w <= most:  # else a small frame would learn in one of several turns only
+        if h * w <= most:  # a frame of one block would be updated in every fifth frame only
             most = h * w // PERIOD
         self.block = max(most // _CHUNK, 1) * _CHUNK
         self._bands = bands_for(h * w, _WORTH_A_THREAD, threads)
@@ -50,14 +50,14 @@ class SweepEngine:
         self._work = np.empty((self._bands, 2, channels * self.block), np.float32)
         self._products = np.zeros((-(-h * w // self.block), rank + 3))
         self.picture = np.zeros(frames.cube, frames.pixels_dtype)
-        self._before = np.empty(frames.cube, frames.pixels_dtype)  # takes memory when it is written
-        self.has_changed = False  # whether the whole background of the newest frame is new
+        self._previous = np.empty(frames.cube, frames.pixels_dtype)  # uses no memory until it is written
+        self.has_changed = False  # whether `picture` was replaced in the newest frame; `_previous` is the old one
         self.over, self.strong = np.zeros((h, w), np.uint8), np.zeros((h, w), np.uint8)
         self.filled = np.zeros(-(-h * w // _CHUNK), np.uint8)
         self._maps = tuple(image.reshape(-1) for image in (self.picture, sigma, self.over, self.strong, self.filled))
         self.images = Images(self._maps[0], *self._maps)
         self._sweep, self._learn_pixels = TypedKernel(_frame_kernels.sweep), TypedKernel(_frame_kernels.learn_pixels)
-        self.count = 0
+        self.count = 0  # frames
 
     @staticmethod
     def of(device: str) -> "type[SweepEngine]":
@@ -72,12 +72,12 @@ class SweepEngine:
 
     def set_limits(self, threshold: np.float32, factor: np.float32) -> None:
         """Set the limits: a pixel is a candidate if its joint residual exceeds ``hypot(threshold, factor * sigma)``."""
-        self._look = CompareParams(*self._unit, threshold, factor)
+        self._params = CompareParams(*self._unit, threshold, factor)
 
     @property
     def before(self) -> np.ndarray | None:
         """Background of the previous frame; None at the first one."""
-        return None if self.count < 2 else self._before if self.has_changed else self.picture
+        return None if self.count < 2 else self._previous if self.has_changed else self.picture
 
     def begin(self, pixels: np.ndarray) -> None:
         """Begin with a new frame, (h, w, c), uint8 or float32."""
@@ -85,18 +85,18 @@ class SweepEngine:
         self.count += 1
         self.has_changed = False
 
-    def _keep_before(self) -> None:
+    def _keep_previous(self) -> None:
         if not self.has_changed:
-            np.copyto(self._before, self.picture)
+            np.copyto(self._previous, self.picture)
             self.has_changed = True
 
     def sweep(self, sweep: Sweep, hidden: np.ndarray | None, everywhere: bool) -> SweepResult:
-        """Step the due blocks of the basis, compare the frame with its background, and compute its influence."""
-        # `hidden` (h, w) uint16: not 0 where a pixel is not observed; `everywhere`: update the background of all blocks
+        """Step the visited blocks of the basis, compare the frame with its background, and compute its influence."""
+        # `hidden` (h, w) uint16: not 0 where a pixel is not observed; `everywhere`: update `picture` in all blocks
         if everywhere:
-            self._keep_before()
-        flags = _NOTHING if hidden is None else hidden.reshape(-1)
-        inputs = sweep.visit, sweep.cost, self.images, flags, everywhere, self._look
+            self._keep_previous()
+        flags = _ALL_OBSERVED if hidden is None else hidden.reshape(-1)
+        inputs = sweep.visit, sweep.cost, self.images, flags, everywhere, self._params
         if self._bands == 1:
             self._sweep.call(0, self.over.size, *inputs, self._work[0], self._products)
         else:
@@ -108,15 +108,15 @@ class SweepEngine:
         products = np.add.reduce(self._products)
         return SweepResult(products[:-2], float(products[-2]), int(products[-1]))
 
-    def compare(self, low_rank: np.ndarray = _ANY) -> int:
-        """Show a background, (m,) float32, or the current one if empty; return the number of candidates.  O(m)."""
+    def compare(self, low_rank: np.ndarray = _SAME_PICTURE) -> int:
+        """Compare with a new background, (m,) float32, or if empty with `picture`; return the number of candidates."""
         if low_rank.size:
-            self._keep_before()
-        return _frame_kernels.compare(0, self.over.size, low_rank, self.images, self._look)
+            self._keep_previous()
+        return _frame_kernels.compare(0, self.over.size, low_rank, self.images, self._params)
 
     def learn(self, skip: np.ndarray, learn: LearnParams, due: tuple[int, int]) -> None:
-        """Let the pixels of the `due` blocks, period and turn, learn their noise scale."""
-        inputs = self.block, *due, self.images, self._look, skip.reshape(-1), learn
+        """Learn the noise scale in the `due` blocks (period, turn), except where `skip`, (h, w) uint8, is 1."""
+        inputs = self.block, *due, self.images, self._params, skip.reshape(-1), learn
         if self._bands == 1:
             self._learn_pixels.call(0, self.over.size, *inputs, self._work[0, 0])
         else:
@@ -134,11 +134,11 @@ class SweepEngine:
         return scale * np.sqrt(np.einsum("ijc,ijc->ij", d, d))
 
     def limit(self) -> float:
-        """Return the joint residual from which half of the pixels are candidates, in [0, 1]."""
-        return math.hypot(self._look.threshold, self._look.factor * float(np.median(self._maps[1])))
+        """Return the limit of a candidate at the median noise scale: a joint residual in [0, 1]."""
+        return math.hypot(self._params.threshold, self._params.factor * float(np.median(self._maps[1])))
 
     def noise(self) -> float:
-        """Return the usual noise of the brightness, in the unit of the frames."""
+        """Return the usual noise of the brightness (the mean of the channels), in the unit of the frames."""
         scale, lanes, *_ = self._unit
         return float(np.median(self._maps[1])) / (float(scale) * len(lanes))
 
@@ -146,7 +146,7 @@ class SweepEngine:
         """Return the backgrounds, copied; nothing before the first frame."""
         if not self.count:
             return {}
-        before = {"before": copied(self._before)} if self.has_changed else {}
+        before = {"before": copied(self._previous)} if self.has_changed else {}
         return {"picture": copied(self.picture), **before, "counts": np.array([float(self.count), self.has_changed])}
 
     def set_state(self, state: State) -> None:
@@ -158,4 +158,4 @@ class SweepEngine:
         self.count, self.has_changed = int(count), bool(has_before)
         self.picture[:] = array_of(state, "picture", shape, dtype)
         if self.has_changed:
-            self._before[:] = array_of(state, "before", shape, dtype)
+            self._previous[:] = array_of(state, "before", shape, dtype)

@@ -13,18 +13,18 @@ from bgsub.numerics.arrays import as_array
 from bgsub.parameters import SubtractorParameters
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
-_SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # range of full scale, by the kind of type
-_FAR = 40  # binary exponent of full scale near the limits of float32
+_SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # allowed full scale, by the kind of type
+_FAR = 40  # binary exponent of full scale beyond which squares come near the limits of float32
 _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
-_PIXEL, _RESULTS, _COPIES, _BASES, _LEAST_RANK = 92, 2, 4, 9, 2  # bytes at the peak, the end of the start; measured
-_LIGHT = 16  # bytes of a channel at a light change in the start
-_LEAST_SCALE = 0.05
+_PIXEL, _RESULTS, _COPIES, _BASES, _LEAST_RANK = 92, 2, 4, 9, 2  # measured at the end of the start; see `stream_memory`
+_LIGHT = 16  # further bytes per channel when the light changes during the start
+_LEAST_SCALE = 0.05  # smallest scale that an error message suggests
 _WHOLE = 35_000  # pixels of the largest frames that are processed in full size
-_REDUCED = 19_200  # pixels that are left of larger ones, if the scale is more than a half
-_HALF, _SHRINKING = 0.5, 0.3  # the scale of still larger ones: a half, or (_REDUCED / pixels)^_SHRINKING if less
-_FAST = 0.75  # of that scale, with scale="fast"
+_REDUCED = 19_200  # pixels to which larger frames are reduced, if this needs a scale of at least `_HALF`
+_HALF, _SHRINKING = 0.5, 0.3  # still larger ones: `_HALF`, or (_REDUCED / pixels)^_SHRINKING if this is less
+_FAST = 0.75  # factor of that scale, with scale="fast"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FrameFormat:
     @classmethod
     def of(cls, frame: np.ndarray, max_value: float | None = None) -> "FrameFormat":
         """Return the format of a frame; ParameterError if it is no grey or colour image."""
-        frame = _some(frame)
+        frame = _as_frame(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
         if not good_shape:
             raise ParameterError(
@@ -113,7 +113,7 @@ class FrameFormat:
     @cached_property
     def joint(self) -> float:
         """Unit of joint distances, 1 in colour: sqrt(c / 3)."""
-        # makes the masks of grey frames the same with one channel as with three equal ones
+        # with it, a grey frame has the same mask in one channel as in three equal ones
         return math.sqrt(self.channels / 3)
 
     @cached_property
@@ -145,7 +145,7 @@ class FrameFormat:
         is_plain = type(frame) is np.ndarray and frame.flags.carray
         if is_plain and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
             return frame  # fast path
-        frame = _some(frame)
+        frame = _as_frame(frame)
         if not self.describes(frame):
             begins = "; on_change='restart' starts over with it" if self.origin == FrameFormat.origin else ""
             raise ParameterError(
@@ -196,7 +196,7 @@ class FrameFormat:
         return image.astype(self.dtype).reshape(self.shape)
 
 
-def _some(frame: Any) -> np.ndarray:
+def _as_frame(frame: Any) -> np.ndarray:
     """Return a frame as an array; ParameterError if there is none."""
     array = as_array(frame)
     if frame is not None and array.dtype.kind in "OSU":
@@ -261,9 +261,9 @@ def scale_of(frames: FrameFormat, parameters: SubtractorParameters) -> float:
 
 
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
-    """Return an upper bound of the bytes that a stream takes at its peak, all properties of a result read and held."""
-    # per pixel of the model 92, and per channel 2 + 2 t + 4 s + 9 k + n s, for rank k (2 or more) and n start frames:
-    # t and s bytes of an entry of the frames and of the model; 16 for a light change, further ones add 4 per channel
+    """Return an upper bound of the bytes that a stream takes at its peak, if all results of a frame are kept."""
+    # per pixel of the model 92, and per channel 2 + 2 t + 4 s + 9 k + n s + 16 (`_LIGHT`), with rank k (2 or more),
+    # n start frames, and t and s bytes of an entry of the frames and of the model
     scale = scale_of(frames, parameters) if scale is None else scale
     pixels = math.prod(frames.shape[:2])
     given, size = (np.dtype(dtype).itemsize for dtype in (frames.dtype, frames.pixels_dtype))

@@ -17,7 +17,7 @@ from bgsub.separation import FrameEvent, Phase
 
 @dataclass(frozen=True, eq=False)
 class ForegroundProbability:
-    """A lazy map of the foreground probability, ``r^2 / (1 + r^2)`` with ``r = d / limit``, averaged over a square."""
+    """A lazy map of the foreground probability: ``r^2 / (1 + r^2)``, ``r = residual / limit``, mean over a square."""
 
     # the cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, 1987)
 
@@ -30,7 +30,7 @@ class ForegroundProbability:
     reduction: Reduction | None = None  # enlarges the map
 
     def __call__(self) -> np.ndarray:
-        """Return the mean counts, (H, W) float32 in [0, 1], in the coordinates and size of the frame."""
+        """Return the map, (H, W) float32 in [0, 1], in the coordinates and size of the frame."""
         counts = self.residual / np.hypot(self.threshold, self.factor * self.sigma)
         counts *= counts
         counts /= 1 + counts
@@ -48,7 +48,7 @@ class TrainingInput:
     pixels: np.ndarray  # (h, w, c), uint8 or float32
     known: np.ndarray | None  # (h, w) bool, known foreground
     mask: np.ndarray  # (h, w) uint8, a buffer
-    compared: Comparison
+    compared: Comparison  # with the background after changes of the light
 
 
 @dataclass(eq=False, slots=True)
@@ -62,9 +62,9 @@ class FrameResult:
     segmenter: Segmenter
     phase: Phase
     movement: Movement | None = None
-    training: TrainingInput | None = None  # None if the lens is covered
+    training: TrainingInput | None = None  # None if nothing may be learned, as with a covered lens
     event: FrameEvent | None = None
-    has_moved: bool = False  # the coordinates of the background are new
+    has_moved: bool = False  # whether the background was moved to the new place of the camera
 
     def picture(self) -> np.ndarray:
         """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""
@@ -77,7 +77,7 @@ class FrameResult:
         return to_frame(self.movement, self.engine.residual(), None, smooth=True)
 
     def probability(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
-        """Return the probability map before anything is learned from the frame; None if the lens is covered."""
+        """Return the probability map; must be called before learning; None without `training`."""
         if self.training is None:
             return None
         residual = residual if self.movement is None else self.engine.residual()

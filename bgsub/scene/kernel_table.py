@@ -1,4 +1,4 @@
-"""The kernels of a stream by the stage of their first use, those that take longest to compile first.
+"""The kernels of a stream by the stage in which they are first used; in a stage, the slowest to compile come first.
 
 A type is a scalar in Numba's abbreviation (``f4``, ``u1``, ...), an array with its dimensions (``f4_2``), or a tuple of
 `RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are constants of the channels and of the surrogate.

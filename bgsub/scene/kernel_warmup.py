@@ -36,8 +36,8 @@ from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
 from bgsub.tracking import _kernels
 
 _PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
-_MOST = 8  # processes of about 300 MB each
-_LEAST = 1000  # bytes; every complete file of the cache is larger
+_MOST = 8  # processes, of about 300 MB each
+_LEAST = 1000  # bytes of a file of the cache; shorter ones are truncated
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
 
@@ -52,7 +52,7 @@ class Warmup:
         self._threads: list[threading.Thread] = []
         self._is_loaded = False
         stamp = _stamp(frames)
-        if stamp is None or _is_true(stamp):
+        if stamp is None or _is_complete(stamp):
             self._release()
         else:
             if stamp.exists():
@@ -61,7 +61,7 @@ class Warmup:
 
     def wait(self, stage: int) -> bool:
         """Wait for the kernels of a stage and of those before; return whether all stages are ready."""
-        if self._process != os.getpid():  # a fork does not have the thread
+        if self._process != os.getpid():  # a fork has no threads that compile
             return True
         if not self._ready[stage].is_set():
             with compilation.waiting():
@@ -69,7 +69,7 @@ class Warmup:
         return self._ready[-1].is_set()
 
     def load(self) -> None:
-        """Begin to load the remaining kernels in a thread."""
+        """Begin to load all kernels from the cache in a thread, once they are compiled."""
         if not self._is_loaded:
             self._is_loaded = True
             self._begin(self._load)
@@ -90,12 +90,12 @@ class Warmup:
     def _make(self, stamp: Path) -> None:
         lock = stamp.with_name("bgsub-kernels.lock")
         try:
-            with compilation.planned(sum(map(len, self._stages))) as tell, _alone(lock):
-                if not _is_true(stamp) and not _exiting.is_set() and self._share_out(tell):
+            with compilation.planned(sum(map(len, self._stages))) as tell, _locked(lock):
+                if not _is_complete(stamp) and not _exiting.is_set() and self._share_out(tell):
                     plain = _stamp(self._frames._replace(is_reduced=False))
                     assert plain is not None
                     for path in (stamp, plain):
-                        path.write_text("\n".join(sorted(_kept())))
+                        path.write_text("\n".join(sorted(_cached_files())))
         except Exception:  # the first call compiles it
             logger.debug("compiling kernels failed", exc_info=True)
         finally:
@@ -112,7 +112,7 @@ class Warmup:
                 logger.debug("loading %s failed", row, exc_info=True)
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
-        """Let processes compile all kernels; return whether all were compiled."""
+        """Let processes compile all kernels, calling `tell` after each; return whether all were compiled."""
         waiting = iter([(stage, row) for stage, rows in enumerate(self._stages) for row in rows])
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
@@ -145,7 +145,7 @@ class _Compiler(AbstractContextManager["_Compiler"]):
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-P", "-m", __name__, *map(str, frames[:3])]
         environment, pipe = {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
-        with _lock:  # a fork would keep the pipe of the start open
+        with _lock:  # a fork at this moment would keep pipes of the new process open
             self._child = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
             )
@@ -171,8 +171,8 @@ class _Compiler(AbstractContextManager["_Compiler"]):
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock of the cache, unless this process ends first."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock the cache inside the block; give up waiting for the lock when this process ends."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - it costs 20 ms, and is rarely needed
 
     lock = FileLock(path)
@@ -187,7 +187,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _stamp(frames: Frames) -> Path | None:
-    """Return the stamp file of a kind of frames; None without a cache or a Python to start."""
+    """Return the stamp file of a kind of frames; None without a cache folder or a Python executable to start."""
     kernel: Any = _frame_kernels.compare
     folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
@@ -196,15 +196,15 @@ def _stamp(frames: Frames) -> Path | None:
     return Path(folder, f"bgsub-{_installation()}-{kind}.kernels")
 
 
-def _is_true(stamp: Path) -> bool:
-    """Return whether all files that a stamp lists are present."""
+def _is_complete(stamp: Path) -> bool:
+    """Return whether a stamp exists and all files that it lists are present."""
     with suppress(OSError, ValueError):
-        return set(stamp.read_text().split("\n")) <= _kept()
+        return set(stamp.read_text().split("\n")) <= _cached_files()
     return False
 
 
-def _kept() -> set[str]:
-    """Return the files of this Numba, except truncated ones."""
+def _cached_files() -> set[str]:
+    """Return the names of the cached kernels of this Numba version, except truncated files."""
     kernels: tuple[Any, ...] = _frame_kernels.compare, _kernels.subset_coefficients  # one of each package
     return {
         f"{room}/{entry.name}"
@@ -216,7 +216,7 @@ def _kept() -> set[str]:
 
 @cache
 def _installation() -> str:
-    """Return a hash of the inputs of the cache: versions, processor, sources."""
+    """Return a hash of all that compiled kernels depend on: versions, processor, sources."""
     sources = sorted(Path(bgsub.__path__[0]).glob("**/_*kernels.py"))
     stats = [(path.name, stat.st_mtime_ns, stat.st_size) for path in sources for stat in [path.stat()]]
     processor = [config.CPU_NAME or binding.get_host_cpu_name(), config.CPU_FEATURES]
@@ -225,7 +225,7 @@ def _installation() -> str:
 
 
 _warmups: dict[tuple[int, Frames], Warmup] = {}
-_lock = threading.Lock()  # held during a fork
+_lock = threading.Lock()  # acquired by a fork, too: none happens while a process starts or a kernel loads
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -235,7 +235,7 @@ def prepare(frames: Frames) -> Warmup | None:
     if config.DISABLE_JIT:
         return None
     key = os.getpid(), frames
-    if key not in _warmups:  # a frame does not wait for kernels that are being loaded
+    if key not in _warmups:  # the lock is avoided, as it would make a frame wait for a kernel that is being loaded
         with _lock:
             return _warmups.get(key) or _warmups.setdefault(key, Warmup(frames))
     return _warmups[key]

@@ -16,9 +16,9 @@ from bgsub.scene.stabiliser import to_frame
 from bgsub.separation import BACKGROUND, FOREGROUND
 
 _WORK = 150_000  # full-size pixels per band, see `bands_for`
-_STRIPS, _EVERY = 32, 8  # of the detail; one is renewed every so many frames
-_FIRST = 2 * _STRIPS  # frames that renew one each: objects of the first frame leave their outlines in the detail
-_MARGIN = 3  # pixels: distance of the detail from foreground
+_STRIPS, _EVERY = 32, 8  # strips of the detail; one of them is renewed every eighth frame
+_FIRST = 2 * _STRIPS  # first frames, each of which renews one: objects of the first frame are outlined in the detail
+_MARGIN = 3  # pixels around foreground in which no detail is taken
 _LONGEST = 32767  # side of a picture that OpenCV warps
 _SQUARE = np.ones((2 * _MARGIN + 1, 2 * _MARGIN + 1), np.uint8)
 
@@ -33,7 +33,7 @@ class Reduction:
         dtype = "float32" if full.dtype == "float16" else full.dtype  # OpenCV cannot resize half precision
         self.frames = replace(full, shape=(h, w, *full.shape[2:]), dtype=dtype)
         self._reduced, size = list[np.ndarray](), (height, width)
-        while not self._reduced or size != (h, w):  # a bilinear step beyond a half would leave out pixels
+        while not self._reduced or size != (h, w):  # a bilinear step below a half would skip pixels
             size = max(-(-size[0] // 2), h), max(-(-size[1] // 2), w)
             self._reduced.append(np.empty((*size, *full.shape[2:]), self.frames.dtype))
         self._frame = self._reduced[-1]
@@ -49,8 +49,8 @@ class Reduction:
         self._trimmed = np.empty((h, w), np.uint8)
         self._outline = np.empty(-(-w // 8) * 8, np.uint8), np.empty(w + 1, np.int64)
         shape = full.cube if full.channels > 1 else full.shape[:2]
-        self._kind = cv2.CV_8S if full.dtype == "uint8" else cv2.CV_32F
-        self._detail, self._strip = np.empty(shape, np.int8 if full.dtype == "uint8" else np.float32), -1
+        self._depth = cv2.CV_8S if full.dtype == "uint8" else cv2.CV_32F
+        self._detail, self._detail_frames = np.empty(shape, np.int8 if full.dtype == "uint8" else np.float32), -1
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
@@ -60,7 +60,7 @@ class Reduction:
         return image
 
     def reduce_known(self, known: np.ndarray) -> np.ndarray:
-        """Return which reduced pixels contain a known pixel of (H, W) bool, however thin."""
+        """Return which reduced pixels, (h, w) bool, contain any pixel of `known`, (H, W) bool."""
         rows = np.logical_or.reduceat(known, self._rows[:-1], axis=0)
         return np.logical_or.reduceat(rows, self._columns[:-1], axis=1)
 
@@ -85,30 +85,30 @@ class Reduction:
         return out
 
     def forget_detail(self) -> None:
-        """Take all of the next frame as the detail."""
-        self._strip = -1
+        """Let `begin_detail` start again with the next frame."""
+        self._detail_frames = -1
 
     @property
     def has_detail(self) -> bool:
         """Whether there is detail of this scene."""
-        return self._strip >= 0
+        return self._detail_frames >= 0
 
     def begin_detail(self, mask: np.ndarray, frame: np.ndarray) -> None:
-        """Take as the detail what the reduction of the newest frame, `plain` in full size, loses of the background."""
+        """Set the detail: newest frame, `plain` in full size, minus its enlarged reduction, except at foreground."""
         full, small = frame.reshape(self._detail.shape), plain(self._frame)
-        cv2.subtract(full, _resized(small, np.empty_like(full)), dst=self._detail, dtype=self._kind)
+        cv2.subtract(full, _resized(small, np.empty_like(full)), dst=self._detail, dtype=self._depth)
         self._detail[cv2.dilate(mask, _SQUARE) != 0] = 0
-        self._strip = 0
+        self._detail_frames = 0
 
     def renew_detail(self, mask: np.ndarray, frame: np.ndarray, movement: Movement | None) -> None:
-        """Take the detail in a strip of the newest frame, `plain` in full size."""
+        """Renew a strip of the detail, if it is time, by the newest frame, `plain` in full size."""
         # `movement` is that of the reduced frame
         full, height = frame.reshape(self._detail.shape), len(frame)
-        self._strip = self._strip + 1 if self._strip + 1 < _FIRST + _STRIPS * _EVERY else _FIRST
-        every = 1 if self._strip < _FIRST else _EVERY
-        number = self._strip // every % _STRIPS
+        self._detail_frames = self._detail_frames + 1 if self._detail_frames + 1 < _FIRST + _STRIPS * _EVERY else _FIRST
+        every = 1 if self._detail_frames < _FIRST else _EVERY
+        number = self._detail_frames // every % _STRIPS
         first, last = number * height // _STRIPS, (number + 1) * height // _STRIPS
-        if self._strip % every == 0 and first < last and self._can_move(movement):
+        if self._detail_frames % every == 0 and first < last and self._can_move(movement):
             top, end = max(first - _MARGIN, 0), min(last + _MARGIN, height)
             matrix = (Movement() if movement is None else self._enlarged(movement)).matrix(full.shape)
             matrix[:, 2] += top * matrix[:, 1]  # of the strip
@@ -122,7 +122,7 @@ class Reduction:
             scale = np.divide(self.frames.shape[1::-1], self.full.shape[1::-1])[:, np.newaxis]
             matrix = scale * matrix + np.hstack([np.zeros((2, 2)), (scale - 1) / 2])  # pixels are at their centres
             small = cv2.warpAffine(plain(self._frame), matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
-            detail = cv2.subtract(full, small.reshape(full.shape), dtype=self._kind)
+            detail = cv2.subtract(full, small.reshape(full.shape), dtype=self._depth)
             unseen = cv2.dilate(mask, _SQUARE)[first - top : last - top]
             cv2.copyTo(detail[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])
 
@@ -141,7 +141,7 @@ class Reduction:
         if self.has_detail and self._can_move(movement):
             detail = self._detail
             if movement is not None:
-                detail = detail.astype(np.int16) if self._kind == cv2.CV_8S else detail
+                detail = detail.astype(np.int16) if self._depth == cv2.CV_8S else detail
                 detail = to_frame(self._enlarged(movement), detail, None, smooth=True)
             kind = cv2.CV_8U if self.full.dtype == "uint8" else cv2.CV_32F
             large = cv2.add(large.reshape(detail.shape), detail, dtype=kind)
@@ -157,12 +157,12 @@ class Reduction:
 
     def state(self) -> State:
         """Return the detail of the background, copied."""
-        return {"detail": copied(self._detail), "strip": np.array([self._strip + 1.0])}
+        return {"detail": copied(self._detail), "strip": np.array([self._detail_frames + 1.0])}
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
         self._detail[...] = array_of(state, "detail", self._detail.shape, self._detail.dtype.name)
-        self._strip = int(numbers_of(state, "strip", 1)[0]) % (_FIRST + _STRIPS * _EVERY + 1) - 1
+        self._detail_frames = int(numbers_of(state, "strip", 1)[0]) % (_FIRST + _STRIPS * _EVERY + 1) - 1
 
 
 def _resized(image: np.ndarray, out: np.ndarray) -> np.ndarray:

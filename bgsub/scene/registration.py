@@ -26,31 +26,31 @@ _PER_CELL = 8
 _LINES = 20  # most lines of a cell that are searched for points
 _FLAT = 1e-6  # smallest squared gradient of a point
 _COARSE = 100  # pixels of the shorter side of the coarse scale, about
-_PEAK = 3  # pixels on each side of the most alike translation that belong to it
-_STANDS_OUT = 1.5  # least ratio of its likeness to that of others
-_TRUST = 0.25  # of the width of the peak: what the steps may add to it among objects
-_SURE = 3  # searches without movement in a row before frames are left out
-_MOST_RESTS = 12  # that many and more count alike: nine frames are left out
-_LIKEWISE = 1.2  # factor of the cost of such a search from which on none is left out
-_ITERATIONS = (20, 12)  # coarse, fine
+_PEAK = 3  # pixels on each side of the best correlation that belong to its peak
+_STANDS_OUT = 1.5  # least ratio of the best correlation to those outside of its peak
+_TRUST = 0.25  # share of the width of the peak: farther from it, the Gauss-Newton steps followed objects
+_SURE = 3  # searches in a row without movement, after which each further one lets one more frame be left out, ...
+_MOST_RESTS = 12  # ... up to this number of searches: nine frames are left out
+_LIKEWISE = 1.2  # but none is left out if its cost exceeds that of the last search by this factor
+_ITERATIONS = (20, 12)  # most Gauss-Newton steps on the coarse and on the fine scale
 _STILL = 0.4  # pixels: smaller movements are ignored
 _UPRIGHT = 0.1  # pixels at a corner: smaller turns and zooms are ignored
 _FARTHEST = 0.3  # of the shorter side: larger movements are another scene
-_NEAR = 1.0  # pixels: the fine scale converges after shorter first steps
-_CONVERGED = 0.02  # pixels
-_SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on the fine one
-_FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
+_NEAR = 1.0  # pixels: if the first step is shorter, the fine scale converges without the search
+_CONVERGED = 0.02  # pixels, length of the last step
+_SOFTEST = 0.25  # of full scale: residual from which points are outliers on the coarse scale; a third on the fine one
+_FITS = 0.08  # largest cost of an aligned picture (0 to 1); a short first step alone may be far from alignment
 _POOR = 0.2  # cost of a movement from which on a zoom is tried: shaking pictures lie below, a zoom by 1 % above
 _ZOOMED = 0.85  # largest cost with a zoom relative to that without one
-_PATIENCE = 4  # such frames of a moving camera after one whose zoom did not pay, until another is tried
+_PATIENCE = 4  # poor movements in a row until a zoom is tried again after it did not reduce the cost
 _PROBE = 3  # every third point decides whether the camera moved
-_GAIN = 0.9  # largest cost of a movement relative to rest
-_CLEAR = 0.5  # the same if the first step found none
-_FAINTEST = 0.25  # smallest gain
-_ALIKE = 0.65  # smallest gain of steps that end elsewhere than the correlation: unlike pictures have lower ones
+_GAIN = 0.9  # largest cost of a movement relative to that of rest
+_CLEAR = 0.5  # the same if the first step found no movement
+_FAINTEST = 0.25  # smallest gain (contrast of the frame relative to the reference) of a movement
+_ALIKE = 0.65  # the same if the steps end far from the peak of the correlation: wrong alignments have lower gains
 _FEWEST = 24  # smallest number of points
-_AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
-_ZOOMS_AT_REST = np.append(_AT_REST, 0.0)
+_AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])  # dx, dy, angle, gain, offset
+_ZOOMS_AT_REST = np.append(_AT_REST, 0.0)  # and zoom
 
 
 class Movement(NamedTuple):
@@ -72,11 +72,11 @@ class Movement(NamedTuple):
         return math.hypot(self.dx, self.dy) + math.hypot(self.angle, self.zoom) * math.hypot(shape[0], shape[1]) / 2
 
 
-class _Scale:
-    """Points of a reference at one resolution, of pictures (h, w, c)."""
+class _Points:
+    """The points of strongest gradient in every cell of a reference, (h, w, c), at one resolution."""
 
-    # the strongest gradients of every cell; their squares (rows, cells, 8), and x and y from the centre, gradients,
-    # their turn, minus the value, -1, their growth (8, rows, cells, 8)
+    # `_strength` (rows, cells, 8): squared gradients; `_points` (8, rows, cells, 8): x and y from the centre, and the
+    # derivatives by x, y, angle, gain (minus the value), offset (-1) and zoom, see `residuals`
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         h, w, _ = shape
@@ -105,7 +105,7 @@ class _Scale:
             self._select()
 
     def take(self, image: np.ndarray, scale: float, only: int | None = None) -> None:
-        """Choose and read the points of one row of cells, or of all."""
+        """Choose and read the points of all cells of a reference, or of one row of cells, `only`."""
         h, w, _ = self._shape
         side, cells = self._side, self._strength.shape[1]
         first, last = (0, self.rows) if only is None else (only, only + 1)
@@ -150,7 +150,7 @@ class _Scale:
         return _registration_kernels.align(image, scale, points, rows, soft, self._unit, movement, *self._work)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
-        """Refine `movement`, (5 or 6,), in pixels of this scale by at least a step; return the cost before the last."""
+        """Refine `movement`, (5 or 6,), in pixels of this resolution by steps; return the cost before the last one."""
         cost = 1.0
         for _ in range(iterations):
             cost, length = self.step(image, scale, soft, movement)
@@ -160,7 +160,7 @@ class _Scale:
 
 
 class _Correlation:
-    """Translation of whole pictures by the directions of their edges, also far away and among objects."""
+    """Find a translation, however far, among objects: correlate the directions of all edges of two pictures."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -179,9 +179,9 @@ class _Correlation:
 
     def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float, bool]:
         """Return the translation from the reference to a picture, (h, w, 1), and the width of its peak."""
-        # translation and width are 0 if rest is nearly as alike; last, whether no other up to `farthest` is
+        # all 0 if rest correlates nearly as well; the bool is whether no other peak up to `farthest` does
         product = cv2.mulSpectrums(self.transformed(image), self.spectrum, 0, conjB=True)
-        likeness = cv2.idft(product)[..., 0]  # the real part
+        likeness = cv2.idft(product)[..., 0]  # real part of the correlation
         reach = [min(farthest, (n - 1) // 2) for n in self._size]
         likeness = likeness[np.ix_(*(np.arange(-n, n + 1) for n in reach))]
         _, best, _, (x, y) = cv2.minMaxLoc(likeness)
@@ -189,7 +189,7 @@ class _Correlation:
         at_rest = likeness[reach[0], reach[1]]
         likeness[max(y - _PEAK, 0) : y + _PEAK + 1, max(x - _PEAK, 0) : x + _PEAK + 1] = 0
         stands_out = bool(best > _STANDS_OUT * likeness.max())
-        if best <= 0 or at_rest >= _GAIN * best:  # none is alike where all edges have turned round
+        if best <= 0 or at_rest >= _GAIN * best:  # not positive if all edges are reversed
             return 0.0, 0.0, 0.0, stands_out
         return x + dx - reach[1], y + dy - reach[0], math.sqrt(2 * best / (across + along)), stands_out
 
@@ -210,18 +210,18 @@ class Registration:
 
     def __init__(self) -> None:
         self._shape: tuple[int, int, int] | None = None
-        self._rests, self._wait = 1, 0  # searches in a row without movement, and frames until the next one
-        self._usual = 0.0
-        self._in_vain = 0  # poor movements since the last zoom
+        self._still_searches, self._wait = 1, 0  # searches in a row without movement; frames left out until the next
+        self._cost_to_search = 0.0  # cost of a frame from which on it is not left out
+        self._since_zoom = 0  # poor movements since a zoom was found
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0, part: int | None = None) -> bool:
         """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
-        # `part`: only this part of a later reference, so that no frame takes long; return whether it was the last
+        # `part`: number of the only part that is set, as all at once would take long; return whether it was the last
         image = image if image.ndim == 3 else image[..., None]
         if image.shape != self._shape:
             self._begin(image.shape)
             part = None
-        is_last = part is None or part >= self._fine.rows  # one row of cells per frame, then the coarse scale
+        is_last = part is None or part >= self._fine.rows  # parts: rows of cells, then the coarse scale
         if is_last:
             level = self._reduced(image)
             self._coarse.take(level, scale)
@@ -235,7 +235,7 @@ class Registration:
         h, w, _ = shape
         self._factor = max(1, round(min(h, w) / _COARSE))
         coarse = h // self._factor, w // self._factor
-        self._fine, self._coarse, self._correlation = _Scale(shape), _Scale((*coarse, 1)), _Correlation(coarse)
+        self._fine, self._coarse, self._correlation = _Points(shape), _Points((*coarse, 1)), _Correlation(coarse)
 
     def _reduced(self, image: np.ndarray) -> np.ndarray:
         """Return the grey means over squares of pixels, (h_c, w_c, 1), of the type of a picture, (h, w, c)."""
@@ -250,7 +250,7 @@ class Registration:
         if self._shape is None:
             return {}
         return {
-            "numbers": np.array([self._rests, self._wait, self._usual, self._in_vain], np.float64),
+            "numbers": np.array([self._still_searches, self._wait, self._cost_to_search, self._since_zoom], np.float64),
             "spectrum": self._correlation.spectrum.copy(),
             "fine": self._fine.state(),
             "coarse": self._coarse.state(),
@@ -261,8 +261,8 @@ class Registration:
         if not state:
             return
         self._begin(shape)
-        rests, wait, self._usual, in_vain = numbers_of(state, "numbers", 4)
-        self._rests, self._wait, self._in_vain = int(rests), int(wait), int(in_vain)
+        rests, wait, self._cost_to_search, in_vain = numbers_of(state, "numbers", 4)
+        self._still_searches, self._wait, self._since_zoom = int(rests), int(wait), int(in_vain)
         self._fine.set_state(part_of(state, "fine"))
         self._coarse.set_state(part_of(state, "coarse"))
         spectrum = self._correlation.spectrum
@@ -275,41 +275,41 @@ class Registration:
         first = _ZOOMS_AT_REST.copy()
         cost, step = self._fine.step(image, scale, _SOFTEST, first, few=True)
         is_quiet = cost < _FITS and step < _STILL
-        if is_quiet and self._rests:  # at low contrast it may have moved; that is only looked at after a movement
+        if is_quiet and self._still_searches:  # at low contrast it may have moved: searched after a movement only
             return None
-        if self._wait and cost < self._usual:
+        if self._wait and cost < self._cost_to_search:
             self._wait -= 1
             return None
         near = first[:5] if cost < _FITS and step < _NEAR else None
-        movement = self._searched(image, scale, near, _CLEAR if is_quiet else _GAIN)
-        self._rests = 0 if movement else min(self._rests + 1, _MOST_RESTS)
-        self._wait, self._usual = max(self._rests - _SURE, 0), _LIKEWISE * cost
+        movement = self._search(image, scale, near, _CLEAR if is_quiet else _GAIN)
+        self._still_searches = 0 if movement else min(self._still_searches + 1, _MOST_RESTS)
+        self._wait, self._cost_to_search = max(self._still_searches - _SURE, 0), _LIKEWISE * cost
         return movement
 
-    def _searched(self, image: np.ndarray, scale: float, near: np.ndarray | None, most: float) -> Movement | None:
-        """Search the movement, from `near`, (5,), on if the first step was short; None if there is none."""
-        # `most`: largest cost of a movement relative to rest
+    def _search(self, image: np.ndarray, scale: float, near: np.ndarray | None, most: float) -> Movement | None:
+        """Search the movement, starting at `near`, (5,), if the first step was short; None if there is none."""
+        # `most`: largest cost of a movement relative to that of rest
         if near is not None:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], near)
             if cost < _FITS:  # one step from rest is unreliable at low contrast
-                fits = near[3] >= _FAINTEST and cost <= most * self._still(image, scale, near[3:])
+                fits = near[3] >= _FAINTEST and cost <= most * self._cost_at_rest(image, scale, near[3:])
                 return self._movement(near) if fits else None
         level = self._reduced(image)
         *shift, stands_out = self._correlation.find(level, math.ceil(_FARTHEST * min(level.shape[:2])))
         cost, found = self._refined(image, level, scale, np.array([*shift[:2], *_AT_REST[2:]]))
         if cost > _POOR:
-            if self._rests or self._in_vain % _PATIENCE == 0:
+            if self._still_searches or self._since_zoom % _PATIENCE == 0:
                 zoomed = self._refined(image, level, scale, np.array([*shift[:2], *_ZOOMS_AT_REST[2:]]))
                 if zoomed[0] <= _ZOOMED * cost:
                     cost, found = zoomed
-                    self._in_vain = -1
-            self._in_vain += 1
+                    self._since_zoom = -1
+            self._since_zoom += 1
         dx, dy, width = (self._factor * length for length in shift)
-        still, away = self._still(image, scale, found[3:5]), self._cost(image, scale, (dx, dy, 0.0, *found[3:5]))
+        still, away = self._cost_at_rest(image, scale, found[3:5]), self._cost(image, scale, (dx, dy, 0.0, *found[3:5]))
         is_near = math.dist(found[:2], (dx, dy)) < _TRUST * width
         if min(cost, away) <= most * still and found[3] >= (_FAINTEST if is_near else _ALIKE):
             return self._movement(found if cost <= away else np.array([dx, dy, 0.0]))
-        if width and stands_out:  # among objects the steps go astray
+        if width and stands_out:  # steps that end elsewhere followed objects
             return self._movement(found if is_near else np.array([dx, dy, 0.0]))
         return None
 
@@ -323,11 +323,11 @@ class Registration:
         return self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found), found
 
     def _cost(self, image: np.ndarray, scale: float, movement: tuple[float, ...]) -> float:
-        """Return the cost of a movement and a light."""
+        """Return the cost of a movement with gain and offset, (5 or 6,)."""
         return self._fine.step(image, scale, _SOFTEST / 3, np.array(movement))[0]
 
-    def _still(self, image: np.ndarray, scale: float, light: np.ndarray) -> float:
-        """Return the cost of rest, in a light or in its own, whichever is smaller."""
+    def _cost_at_rest(self, image: np.ndarray, scale: float, light: np.ndarray) -> float:
+        """Return the cost of rest with a given gain and offset, `light` (2,), or with fitted ones if that is less."""
         own = _AT_REST.copy()
         self._fine.step(image, scale, _SOFTEST, own)
         return min(self._cost(image, scale, (0.0, 0.0, 0.0, *some)) for some in (light, own[3:]))

@@ -30,40 +30,40 @@ from bgsub.scene._shadow_kernels import FACTORS, STEPS
 from bgsub.separation import BACKGROUND, SHADOW
 
 _WORK = 150_000  # pixels per band, see `bands_for`
-_OLD = 65535  # age of pixels that are not stored
-_RATE = 0.02  # learning rate of the noise scale per frame
-_CLIP = 0.2  # share of full scale: limits the effect of one object
-_FLOOR = np.float32(1e-6)
+_NEVER_STORED = 65535  # age that known foreground is given: the sample memory leaves out pixels with an age
+_RATE = 0.02  # weight of a frame in the noise scale, and in other running means of this file
+_CLIP = 0.2  # of full scale: larger residuals count as this in the noise scale, so that one object changes it little
+_FLOOR = np.float32(1e-6)  # least noise scale
 _ROUNDING = 1e-5  # residual of a frame that equals its background
-_CALMEST = 0.1  # share of the pixels for the initial scale: most of the frame may move
-_NOISY = 2.4  # least initial scale of a value, in units of its noise: the mean change
-_FIRST = 0.1  # upper limit of the initial scale
+_CALMEST = 0.1  # quantile of the residuals that is the initial noise scale: most of the frame may move
+_NOISY = 2.4  # least initial noise scale, in units of the sensor noise of one value: about sqrt(6), the RMS difference
+_FIRST = 0.1  # largest initial noise scale, share of full scale
 
 _SAMPLES = 16  # per pixel
-_EVERY = 2, 8  # learned frames between two samples of a pixel, first and later
-_SETTLED = 512  # learned frames before the larger interval
-_LONGEST = 0.08, 0.32  # seconds between two samples of a pixel, at low frame rates
-_PRIOR = 0.3  # initial share of matching candidates: some must match before one is cleared
-_SHARE_RATE = 0.1  # per candidate
-_BELIEF = 0.7  # share of matching candidates above which those that match a sample are background
-_AROUND = 0.1  # side of the square in which matching candidates are outvoted, share of the shorter side
-_FILLED = np.float32(0.3)  # share of that square that other candidates must fill
-_FULL = 255  # value of a share of one
-_COLOURED = 0.8  # of the threshold in a scene with colours
+_EVERY = 2, 8  # learned frames between two samples of a pixel: at first, and after `_SETTLED` frames
+_SETTLED = 512
+_LONGEST = 0.08, 0.32  # the same in seconds; the shorter one counts
+_PRIOR = 0.3  # initial share of matching candidates: below the limits, so that some must match before one is cleared
+_SHARE_RATE = 0.1  # weight of the newest candidate in that share
+_SAMPLE_SHARE = 0.7  # limit of the share above which candidates that match a sample are background
+_AROUND = 0.1  # side of the square in which matching candidates are outvoted by others, relative to the shorter side
+_FILLED = np.float32(0.3)  # share of that square that these others must fill
+_FULL = 255  # uint8 value of a share of 1
+_COLOURED = 0.8  # factor of the threshold in a scene with colours
 _LEVELS = 255  # of byte frames, whose background is rounded
-_TOLERANCE = 0.75  # power of the exposure that the limits of shadows follow
-_BINS = 17  # of tints, each way
-_UNKNOWN_OUTLINE = 5.0  # in frame sides: initial outline, half lit
+_TOLERANCE = 0.75  # power of the exposure by which the limits of shadows are multiplied
+_BINS = 17  # of the histogram of tints, along both axes
+_UNKNOWN_OUTLINE = 5.0  # length, in frame sides, of the initial outline of each side, half of it lit
 _LABELS = {"merged": -1, "off": BACKGROUND, "on": SHADOW}
-_MOST_SIDE = 31  # of the majority
-_AREAS = 32  # powers of two of the area of a region, and two more numbers
-_FLYING = 0.01  # of the frame: largest area of snow, rain, insects
-_NEAR = 0.1  # seconds in which no object moves farther than its own size
-_SPECKLE = 7  # pixels, side of the majority over the way in
+_MOST_SIDE = 31  # of the majority filter
+_AREAS = 32  # numbers about new regions: their count for 30 powers of two of the area, and two more, see `count_new`
+_FLYING = 0.01  # of the frame: largest area of snow, rain, insects ...
+_NEAR = 0.1  # ... if frames are at most these seconds apart, in which no object moves farther than its own size
+_SPECKLE = 7  # pixels, side of the majority filter of cast shadows, see `walk_in`
 
 
 class SceneLook(NamedTuple):
-    """What a scene looks like; brightness of 1 is full scale."""
+    """Exposure and colours of a scene; a brightness of 1 is full scale."""
 
     exposure: float = 1.0  # factor of the threshold, below 1 in a dark or pale scene
     is_coloured: bool = True
@@ -77,31 +77,31 @@ class NoiseScale:
     # the mask has no influence, so that errors do not sustain themselves
 
     def __init__(self, shape: tuple[int, int], joint: float) -> None:
-        self._joint, self.exposure = joint, 1.0  # factor of the differences of a dark or pale scene
+        self._joint, self.exposure = joint, 1.0  # unit of joint residuals, see `FrameFormat.joint`; see `SceneLook`
         self.sigma = np.zeros(shape, np.float32)
-        self.is_empty = True
-        self._count(1)
+        self.is_empty = True  # until the first frame that differs from its background
+        self._set_learned(1)
 
     def begin(self, residual: np.ndarray, noise: Callable[[], float]) -> None:
         """Start from the calmest pixels of the first residual, (h, w) float32, or from the `noise` of a value."""
         # most of the frame may be objects, and a noisy camera must not be all foreground
-        if self._learned > 1 / _RATE:  # pictures without noise: what changes now is an object
+        if self._learned > 1 / _RATE:  # frames without any noise so far: what changes now is an object
             self.is_empty = False
         elif residual.max() > _ROUNDING:
             self.is_empty = False
             least = max(float(np.quantile(residual, _CALMEST)), _NOISY * self._joint * noise())
             self.sigma[:] = np.clip(least, _FLOOR, _FIRST * self._joint * self.exposure)
 
-    def _count(self, learned: int) -> None:
-        """Set the number of learned frames, and whether samples and shadows are learned from the next one."""
-        # of two frames the Thue-Morse sequence chooses one: periodic changes are not always seen in the same phase
+    def _set_learned(self, learned: int) -> None:
+        """Set the number of learned frames, and whether the next one teaches samples and shadows."""
+        # the Thue-Morse sequence chooses every other frame, so that periodic changes are sampled in all phases
         self._learned = learned
-        self.rate = max(1 / (learned + 1), _RATE)  # share of the newest frame in a mean: a plain one in the beginning
-        self.is_even = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
+        self.rate = max(1 / (learned + 1), _RATE)  # weight of the newest frame: at first the plain mean
+        self.is_sampled = learned <= 1 / _RATE or learned.bit_count() % 2 == 1
 
     def rates(self, period: int) -> LearnParams:
         """Count a frame; return the rates for pixels that learn every `period` frames."""
-        self._count(self._learned + 1)
+        self._set_learned(self._learned + 1)
         rate = np.float32(min(period * self.rate, 1))
         return LearnParams(rate, np.float32(_CLIP * self._joint * self.exposure), _FLOOR)
 
@@ -114,18 +114,18 @@ class NoiseScale:
         self.sigma[:] = array_of(state, "sigma", self.sigma.shape, "float32")
         learned, is_empty = numbers_of(state, "numbers", 2)
         self.is_empty = bool(is_empty)
-        self._count(max(int(learned), 1))
+        self._set_learned(max(int(learned), 1))
 
 
 class SampleMemory:
-    """Deviations from the background seen before, and the share of the candidates that match; at restless pixels."""
+    """Earlier deviations of restless pixels from the background, and how often candidates match them or neighbours."""
 
-    # share (h, w) uint8, 255 for all; samples (h * w, channels, 16) int8, 127 is full scale
+    # share (h, w) uint8: running share of matching candidates, 255 is 1; samples (h * w, c, 16) int8, 127 is full scale
 
     def __init__(self, shape: tuple[int, int], channels: int) -> None:
         self.share = np.empty(shape, np.uint8)
         self.samples = lazy_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
-        self._used = np.zeros(len(self.samples), np.uint8)  # 1 where there are some
+        self._used = np.zeros(len(self.samples), np.uint8)  # 1 where a pixel has samples
         self._remember = TypedKernel(_match_kernels.remember)
         self.rewind()
 
@@ -152,7 +152,7 @@ class SampleMemory:
         self._remember.call(self._frame, every, x, background, limits, solid, age, self.samples, self._used)
 
     def move(self, places: np.ndarray) -> None:
-        """Take over what was at other pixels, (h * w,) indices."""
+        """Move pixel ``places[i]``, (h * w,) indices, to pixel i."""
         self.share, self._used = self.share.take(places).reshape(self.share.shape), self._used.take(places)
         before, used = self.samples, np.flatnonzero(self._used)
         self.samples = lazy_zeros(before.shape, before.dtype)
@@ -204,26 +204,26 @@ class Segmenter:
         chunks = -(-h * w // CHUNK)
         self._masks = [(np.zeros(shape, np.uint8), np.zeros(chunks, np.uint8)) for _ in range(2)]
         self.filled = self._masks[0][1]  # chunks of the newest mask, 0 where one is empty
-        self._before, self._new = np.zeros(shape, np.uint8), np.zeros((2, _AREAS))  # of new regions, see `finish`
-        self._flying = round(_FLYING * h * w * min(1, _NEAR * fps) ** 2)
+        self._previous, self._new_regions = np.zeros(shape, np.uint8), np.zeros((2, _AREAS))  # see `finish`
+        self._largest_flying = round(_FLYING * h * w * min(1, _NEAR * fps) ** 2)
         self._skip, self._lines = np.zeros(shape, np.uint8), np.empty((2, w + 10), np.uint8)
         widest = max(w, CHUNK) + _MOST_SIDE
         self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
-        runs = np.empty((5, h * w + 1), np.int32)  # takes memory where there are regions
+        runs = np.empty((5, h * w + 1), np.int32)  # uses memory only as far as there are regions
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
         self._dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
         sums = self._columns.view(np.int16), self._counts.view(np.int16)
         self._shadow_work = self._dark, self._weight.view(np.int8), self._shaded, *sums
-        self._seen = np.empty_like(self.outline)
-        self._votes = np.zeros((2, 2, _BINS, _BINS))  # for tints, and those of the newest frame, see `learn_tint`
-        self._tint = np.empty(channels, np.float32)  # of shadows
-        self._factors = np.zeros((2, FACTORS))  # of shadows, see `find_shadows`
+        self._new_outline = np.empty_like(self.outline)
+        self._votes = np.zeros((2, 2, _BINS, _BINS))  # `votes` and `new_votes` of `learn_shadows`
+        self._tint = np.empty(channels, np.float32)  # see `learn_shadows`
+        self._factors = np.zeros((2, FACTORS))  # see `find_shadows`
         self._factors_work = np.empty((3, FACTORS)), np.empty((2, FACTORS), np.int8)
         tiles = -(-h // TILE), -(-w // TILE)
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
-        self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)
+        self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)  # tiles
         self._darkest = np.empty(shape, np.float32)
         self.scene = SceneLook()
         self.tune(parameters or SegmenterParameters())
@@ -236,12 +236,12 @@ class Segmenter:
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
         if self._shadows < 0:
-            self._dark[:] = 0  # none are found from now on
+            self._dark[:] = 0  # no shadows are found from now on
         self._radius = parameters.neighbours
 
     def set_scene(self, scene: SceneLook) -> None:
         """Adapt the limits to a scene."""
-        # dark objects differ less from the background; without colours, weak shadows cannot be told from objects
+        # dark objects differ less from the background; without colours, weak shadows look like objects
         if scene.is_coloured != self.scene.is_coloured:
             self._factors[:] = 0.0
         self.scene, self.noise.exposure, (threshold, factor) = scene, scene.exposure, self._given
@@ -249,7 +249,7 @@ class Segmenter:
         threshold *= scene.exposure * (_COLOURED if scene.is_coloured else 1)
         levels = threshold * _LEVELS
         if len(self._lanes) == 1 and levels > 1:
-            threshold = (math.ceil(levels) - 0.5) / _LEVELS  # where the limit of byte frames lies, for all types
+            threshold = (math.ceil(levels) - 0.5) / _LEVELS  # between two levels of byte frames, for all types
         self.limits = np.float32(threshold), np.float32(factor)
         limits = self.limits[0], restless, self.limits[1], np.float32(scene.exposure**_TOLERANCE), scene.is_coloured
         black = np.float32(scene.black / self._scale)
@@ -260,8 +260,8 @@ class Segmenter:
         shadows: State = {"outline": self.outline.copy(), "votes": self._votes[0].copy()}
         shadows["factors"] = self._factors.copy()
         return {
-            "new": self._new[0].copy(),
-            "before": np.packbits(self._before != 0),
+            "new": self._new_regions[0].copy(),
+            "before": np.packbits(self._previous != 0),
             "noise": self.noise.state(),
             "sample_memory": self.sample_memory.state(),
             "shadows": shadows,
@@ -269,9 +269,9 @@ class Segmenter:
 
     def set_state(self, state: State) -> None:
         """Restore a state; ParameterError if the arrays do not fit."""
-        self._new[0] = array_of(state, "new", (_AREAS,), "float64", 0, LARGEST)
-        before = array_of(state, "before", (-(-self._before.size // 8),), "uint8")
-        self._before[:] = np.unpackbits(before, count=self._before.size).reshape(self.shape)
+        self._new_regions[0] = array_of(state, "new", (_AREAS,), "float64", 0, LARGEST)
+        before = array_of(state, "before", (-(-self._previous.size // 8),), "uint8")
+        self._previous[:] = np.unpackbits(before, count=self._previous.size).reshape(self.shape)
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         shadows = part_of(state, "shadows")
@@ -301,7 +301,7 @@ class Segmenter:
         self.filled = mask[1]
         if self._radius:
             rate = np.float32(0 if frozen else _SHARE_RATE)
-            samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_BELIEF))
+            samples = Samples(memory.samples, memory.share, self._radius, rate, np.float32(_SAMPLE_SHARE))
             inputs = x, background, limits, samples, candidates, filled
             if self._bands == 1:
                 self._find_matching.call(0, mask[0].size, *inputs, self._places[0], self._far[0])
@@ -316,16 +316,16 @@ class Segmenter:
         if still is not None:
             _segment_kernels.keep_still(*still, *mask)
         if self._shadows >= 0:
-            self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_even)
-        flying = self._before, self._new, 0.0 if frozen else self.noise.rate, self._flying
+            self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_sampled)
+        flying = self._previous, self._new_regions, 0.0 if frozen else self.noise.rate, self._largest_flying
         self._finish.call(x, background, *mask, self._dark, self._shadows, self._area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(
         self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, ...], learns: bool
     ) -> None:
-        """Write where the foreground of a mask and its filled chunks is shadow (not 0) into `_dark`."""
-        learned = self.outline, self._seen, *self._votes, self._tint
+        """Set `_dark` where the foreground of a mask is shadow; `mask`: (h, w) uint8 and its filled chunks."""
+        learned = self.outline, self._new_outline, *self._votes, self._tint
         side = self._learn_shadows.call(x, background, limits, *mask, learns, *learned)
         factors = self._tint, learns, self._factors, *self._factors_work
         self._shadow_kernel.call(x, background, limits, *factors, *mask, *self._shadow_work)
@@ -335,7 +335,7 @@ class Segmenter:
     def _walk_in(
         self, side: int, x: np.ndarray, background: np.ndarray, limits: MatchLimits, mask: tuple[np.ndarray, ...]
     ) -> None:
-        """Add the foreground that gets darker from a side on to the shadows."""
+        """Add cast shadows to `_dark`: the foreground that gets darker from a side inwards, see `walk_in`."""
         inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)
         _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self._darkest)
         _segment_kernels.majority(self._weight, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
@@ -343,21 +343,21 @@ class Segmenter:
         cv2.bitwise_or(self._dark, self._cast, self._dark)
 
     def move(self, places: np.ndarray) -> None:
-        """Take over what was at other pixels, (h * w,) indices."""
+        """Move pixel ``places[i]``, (h * w,) indices, to pixel i."""
         self.noise.sigma[:] = self.noise.sigma.take(places).reshape(self.shape)
         self.sample_memory.move(places)
-        self._before[:] = self._before.take(places).reshape(self.shape)
+        self._previous[:] = self._previous.take(places).reshape(self.shape)
 
     def rewind(self) -> None:
         """Prepare for the first frame of the same stream."""
         self.sample_memory.rewind()
-        self._before[:] = 0
+        self._previous[:] = 0
 
     def empty(self) -> np.ndarray:
         """Return an empty mask, a buffer as that of `segment`."""
         self._masks.reverse()
         mask, self.filled = self._masks[0]
-        mask[:], self.filled[:], self._before[:] = BACKGROUND, 0, 0
+        mask[:], self.filled[:], self._previous[:] = BACKGROUND, 0, 0
         return mask
 
     def unlearned(
@@ -371,12 +371,12 @@ class Segmenter:
         background: np.ndarray,
         seconds: float,
     ) -> np.ndarray:
-        """Learn samples; return where the noise is not learned, (h, w) uint8: 1 at solid and `known` pixels."""
+        """Learn samples; return where the noise scale must not learn, (h, w) uint8: 1 at solid and `known` pixels."""
         skip = self._skip
         _segment_kernels.find_solid(strong, filled, returns, self._lines, skip)
         if known is not None:
             skip[known] = 1
-            age = np.where(known, age.dtype.type(_OLD), age)
-        if self._radius and self.noise.is_even:
+            age = np.where(known, age.dtype.type(_NEVER_STORED), age)
+        if self._radius and self.noise.is_sampled:
             self.sample_memory.learn(x, background, self._match, skip, age, seconds)
         return skip

@@ -24,16 +24,16 @@ from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat
 
 _COLOURS = 3  # per pixel
-_SAME = 0.03  # joint distance of the same colour
-_NOISE = 2.0  # the same in units of the noise
-_SCATTER = 2.5  # the same in units of the pixel's noise scale
-_EXACT = 0.0075  # least joint distance of the same colour where the start does not show the background
-_KNOWN = 0.5  # share of the first frames after which a pixel's background is known
-_STOOD = 10  # frames of one colour after which foreground stands still and is not counted
-_SAMPLE = 5000  # pixels for the noise
-_CALMEST = 0.25  # quantile of their changes, as much of the frame may move
+_SAME = 0.03  # colours of a pixel are the same up to the largest of this joint distance (full scale is 1), ...
+_NOISE = 2.0  # ... this many times the noise of the camera, ...
+_SCATTER = 2.5  # ... and this many times the noise scale of the pixel
+_EXACT = 0.0075  # used by `LateColours` instead of `_SAME` and `_SCATTER`: hidden background returns exactly
+_KNOWN = 0.5  # share of the first frames that must show a colour for it to be known as the background
+_STOOD = 10  # frames of one colour after which foreground stands still, and `LateColours` does not count it
+_SAMPLE = 5000  # pixels from which the noise is measured, ...
+_CALMEST = 0.25  # ... as this quantile of their changes, since much of the frame may move
 _WORK = 150_000  # pixels per band, see `bands_for`
-#: No pixels.
+#: Indices of no pixels.
 NOWHERE = np.empty(0, np.int64)
 
 
@@ -43,8 +43,8 @@ class StartBuffer:
     def __init__(self, capacity: int, size: int, dtype: str) -> None:
         self.frames = np.empty((capacity, size), dtype)
         self.count = 0
-        self.lights = np.zeros(capacity, np.int64)  # number of the light in each frame
-        self.references: list[np.ndarray] = []  # sites of the background under each light but the newest
+        self.lights = np.zeros(capacity, np.int64)  # of each frame, the number of the light in which it was taken
+        self.references: list[np.ndarray] = []  # `Illumination.values` of the background in each light but the newest
 
     def state(self) -> State:
         """Return the frames so far, at least one, copied."""
@@ -84,16 +84,16 @@ class StartBuffer:
         self.count += 1
 
     def begin_light(self, reference: np.ndarray) -> None:
-        """Note that the next frame has a new light; `reference`: sites of the background under the last one."""
-        if self.count and self.lights[self.count - 1] == len(self.references):  # else no frame had the last light
+        """Begin a new light with the next frame; `reference`: `Illumination.values` of the background before."""
+        if self.count and self.lights[self.count - 1] == len(self.references):  # else no frame was taken in it
             self.references.append(reference)
 
 
 class CleanedFrames:
-    """Frames, (n, m), with a background where they differ from it by more than a limit; read in columns."""
+    """Frames, (n, m), in which the background replaces what differs from it by more than a limit; read by columns."""
 
     def __init__(self, frames: np.ndarray, background: np.ndarray, limit: np.ndarray) -> None:
-        """Clean by a background, (m,) float32, where pixels differ by more than `limit`, (h * w,)."""
+        """Use a background, (m,) float32, and a joint distance `limit`, (h * w,), in the unit of the frames."""
         self.shape = frames.shape
         self._pixels = frames.reshape(len(frames), limit.size, -1)
         self._colours, self._squares = background.reshape(limit.size, -1), limit * limit
@@ -101,7 +101,7 @@ class CleanedFrames:
         self._rounded = (self._colours + half).astype(frames.dtype)
 
     def __getitem__(self, key: tuple[slice, Any]) -> np.ndarray:
-        """Return some columns: a range or an array of their numbers."""
+        """Return a copy of some columns, a range or an array of indices."""
         columns, channels = key[1], self._pixels.shape[2]
         if isinstance(columns, slice):
             first, last = columns.start // channels, -(-columns.stop // channels)
@@ -118,7 +118,7 @@ class CleanedFrames:
 
 
 class StartColours:
-    """Colours of every pixel, (q, h * w, c), the first one the commonest, and for how many frames each was seen."""
+    """The commonest colours of each pixel, `colours` (q, h * w, c), the first the commonest, with their `counts`."""
 
     def __init__(self, frames: FrameFormat, threads: int | None, pixels: int | None = None) -> None:
         """Begin with no colours of all or some pixels."""
@@ -129,7 +129,7 @@ class StartColours:
         self._same = _SAME * frames.pixels_full
         self.colours = np.zeros((_COLOURS, n, channels), np.float32)
         self.counts = np.zeros((_COLOURS, n), np.uint16)
-        self._last, self._due = np.zeros((2, n), np.uint8)
+        self._last, self._fresh = np.zeros((2, n), np.uint8)
         self._limit = np.empty(n, np.float32)
         self.noise = 0.0
 
@@ -164,22 +164,22 @@ class StartColours:
     def add(
         self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray, known: np.ndarray | None = None
     ) -> None:
-        """Count the colours of a frame, (m,), except at `known` foreground; learn the noise from `before`."""
+        """Count the colours of a frame, (m,), except at `known` foreground; measure the noise against `before`."""
         if before is not None:
             step = max(len(self._last) // _SAMPLE, 1)
             x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
             others = y, y * np.float32(x.mean() / max(float(y.mean()), 1e-9))  # the light may flicker
             changes = [float(np.quantile(np.linalg.norm(x - other, axis=1), _CALMEST)) for other in others]
-            if changes[0] > 0:  # not a repeated frame
+            if changes[0] > 0:  # else the frame repeats the previous one
                 self.noise = min(changes[1] or changes[0], changes[0], self.noise or math.inf)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
-        self._count(pixels, limit, NOWHERE if known is None else np.flatnonzero(known))
+        self._count_colours(pixels, limit, NOWHERE if known is None else np.flatnonzero(known))
 
-    def _count(self, pixels: np.ndarray, limit: np.ndarray, hidden: np.ndarray) -> bool:
-        """Count the colours of pixels, (m,), the same within a `limit`, (n,); return whether a commonest one changes.
+    def _count_colours(self, pixels: np.ndarray, limit: np.ndarray, hidden: np.ndarray) -> bool:
+        """Count colours, (m,), equal up to `limit`, (n,); return whether the commonest one changed anywhere (`_fresh`).
 
-        Nothing changes at `hidden` pixels, (k,) indices, that have a colour.
+        `hidden` pixels, (k,) indices, are not counted, unless they have no colour yet.
         """
         x, maps, changed = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last), list[int]()
         if hidden.size:
@@ -187,63 +187,63 @@ class StartColours:
             colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
         def count(begin: int, end: int, _: int) -> None:
-            changed.append(_start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._due))
+            changed.append(_start_colours_kernels.count_colours(begin, end, self._lanes, x, limit, *maps, self._fresh))
 
         in_bands(count, len(x), self._bands)
         if hidden.size:
             self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
-            self._due[hidden] = 0
+            self._fresh[hidden] = 0
         return any(changed)
 
 
 class LateColours(StartColours):
-    """Colours of the unknown pixels, which showed none of theirs in half of the first frames, until they do.
+    """Go on counting the colours of unknown pixels, which showed none in half of the first frames, until one is known.
 
-    Leaves, people and traffic may hide a background during most of the start. It returns with its exact colour; they do
-    not.
+    Leaves, people and traffic may hide a background during most of the start. Only the background returns with exactly
+    the same colour.
     """
 
     def __init__(
         self, frames: FrameFormat, parameters: SubtractorParameters, where: np.ndarray = NOWHERE, noise: float = 0.0
     ) -> None:
-        """Begin to count at some pixels, (n,) indices, with the noise of the start."""
+        """Begin without colours at the pixels `where`, (n,) indices, with the `noise` of the start."""
         super().__init__(frames, parameters.threads, where.size)
-        self.where, self.noise, self._enough = where, noise, _KNOWN * parameters.start_length
+        self.where, self.noise, self._known_after = where, noise, _KNOWN * parameters.start_length
         self._limit[:] = max(_EXACT * frames.pixels_full, _NOISE * noise)
-        self._new = np.zeros(where.size, np.uint8)  # not 0 where another colour has become the commonest
+        self._new = np.zeros(where.size, np.uint8)  # not 0 where the commonest colour is not the background yet
 
     @classmethod
     def after(cls, start: StartColours, frames: FrameFormat, parameters: SubtractorParameters) -> "LateColours":
-        """Begin with the pixels whose background the first frames do not show."""
+        """Begin with the pixels that are unknown after the first frames; these are then counted again."""
         return cls(frames, parameters, np.flatnonzero(start.counts[0] < _KNOWN * parameters.start_length), start.noise)
 
     def begin(self, start: StartColours) -> None:
-        """Take what was counted so far for the first frames, in which known foreground was not seen."""
+        """End the count of the first frames; known foreground, which `StartColours` left out, must not count."""
         np.minimum(self.counts, start.counts[0].take(self.where), out=self.counts)
-        self._new[:] = 0  # their background stays until another colour is commoner
+        self._new[:] = 0  # the background stays until another colour is the commonest
 
     def count(self, pixels: np.ndarray, age: np.ndarray | None = None, known: np.ndarray | None = None) -> None:
-        """Count the colours of a frame, but not where foreground stands still or is known.
+        """Count the colours of a frame, (h, w, c), except where foreground stands still or is known.
 
-        `age`, (h, w): frames for which foreground had shown one colour before. `known` foreground, (h, w) bool.
+        `age`, (h, w) uint16: see `StandingObjects`; `known` foreground, (h, w) bool.
         """
         if not self.where.size:
             return
         hidden = NOWHERE if age is None else np.flatnonzero(age.take(self.where) > _STOOD)
         if known is not None:
             hidden = np.union1d(hidden, np.flatnonzero(known.take(self.where)))
-        if self._count(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
-            self._new |= self._due
-        self._last[hidden] = _COLOURS  # none of them
+        if self._count_colours(pixels.reshape(-1, self.colours.shape[2]).take(self.where, axis=0), self._limit, hidden):
+            self._new |= self._fresh
+        self._last[hidden] = _COLOURS  # showed none of its colours
 
     def returned(self, least: float) -> np.ndarray:
-        """Return the pixels, (n,) indices, that show a commonest colour that is new or known; forget the known ones.
+        """Return pixels, (n,) indices, that show their commonest colour, and this is new or known; drop the known ones.
 
-        None if there are fewer than `least`.
+        `NOWHERE`, and nothing is dropped, if there are fewer than `least`.
         """
         if self.where.size < least:
             return NOWHERE
-        is_known = self.counts[0] >= self._enough
+        is_known = self.counts[0] >= self._known_after
         found = (self._last == 0) & (is_known | (self._new != 0))
         if np.count_nonzero(found) < least:
             return NOWHERE
@@ -251,7 +251,7 @@ class LateColours(StartColours):
         where, left = self.where[found], np.flatnonzero(~(found & is_known))
         if left.size < self.where.size:
             self.where, self._limit = self.where.take(left), self._limit.take(left)
-            self._last, self._due, self._new = (array.take(left) for array in (self._last, self._due, self._new))
+            self._last, self._fresh, self._new = (array.take(left) for array in (self._last, self._fresh, self._new))
             self.colours, self.counts = self.colours.take(left, axis=1), self.counts.take(left, axis=1)
         return where
 

@@ -12,7 +12,7 @@ from bgsub import synthetic
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.scene import _registration_kernels as kernels
-from bgsub.scene.registration import Movement, Registration, _Correlation, _Scale
+from bgsub.scene.registration import Movement, Registration, _Correlation, _Points
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 
 F = np.float32
@@ -54,7 +54,7 @@ def planted(h, w, c, seed, dtype="uint8"):
 @given(h=st.integers(8, 30), w=st.integers(8, 30), c=st.integers(1, 3), seed=st.integers(0, 99))
 def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(dtype, h, w, c, seed):
     image, scale = planted(h, w, c, seed, dtype)
-    points = _Scale((h, w, c))
+    points = _Points((h, w, c))
     points.take(image, scale)
     state, side = points.state(), 4
     x, y = state["points"][:2]

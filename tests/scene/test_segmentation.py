@@ -246,7 +246,7 @@ def test_rate_is_in_proportion_to_the_period():
 def test_samples_are_learned_from_half_of_the_later_frames():
     noise, even = NoiseScale((H, W), 1.0), []
     for _ in range(120):
-        even.append(noise.is_even)
+        even.append(noise.is_sampled)
         noise.rates(1)
     assert all(even[:45])
     later = np.array(even[60:])

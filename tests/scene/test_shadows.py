@@ -171,14 +171,14 @@ def test_decide_equals_its_twin(h, w, middle, seed):
 
 @given(seed=st.integers(0, 999))
 @settings(max_examples=40)
-def test_see_factor_equals_its_twin(seed):
+def test_add_likeness_equals_its_twin(seed):
     rng, new = np.random.default_rng(seed), np.zeros((3, kernels.FACTORS))
     scale, channels = 1 / 255, int(rng.integers(1, 4))
     l = rng.uniform(20, 220) + rng.choice([1, 30]) * rng.uniform(-0.5, 0.5, 9)
     x = l * rng.uniform(0, 1.5) + rng.normal(0, 5, 9)
     sums = True, *(F(channels**power * total) for power, total in ((1, x.sum()), (1, l.sum())))
     sums += tuple(F(channels**2 * total) for total in (x @ l, l @ l, x @ x))
-    k = kernels.see_factor(sums, F(scale**2 / (9 * channels**2)), new)
+    k = kernels.add_likeness(sums, F(scale**2 / (9 * channels**2)), new)
     if abs(10 * x.sum() / l.sum() % 1 - 0.5) > SLACK:
         assert k == steps_of(x, l)
     variance, together = l.var() * scale**2, np.mean((x - x.mean()) * (l - l.mean())) * scale**2
@@ -293,7 +293,7 @@ def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, f
 
 def learn(segmenter, x, l, mask, black=0.0):
     """Learn the shadows of a frame; return their side."""
-    learned = segmenter.outline, segmenter._seen, *segmenter._votes, segmenter._tint
+    learned = segmenter.outline, segmenter._new_outline, *segmenter._votes, segmenter._tint
     limits = segmenter._match._replace(black=F(black))
     return kernels.learn_shadows(x, l, limits, mask, reference.filled(mask), True, *learned)
 
@@ -321,7 +321,7 @@ def test_votes_equal_their_twin(seed, black):
     shadow, other = l * rng.uniform(0.3, 0.8, 3), l * rng.uniform(0, 1, (h, w, 3))
     x = np.where(rng.random((h, w, 1)) < 0.97, shadow, other).astype(F)
     mask, l = np.where(rng.random((h, w)) < 0.95, np.uint8(255), np.uint8(0)), l.astype(F)
-    levels = F(black), kernels._BLACKEST, 9 * (3 * kernels._UNEVEN) ** 2
+    levels = F(black), kernels._LEAST_CHANNEL, 9 * (3 * kernels._UNEVEN) ** 2
     for i in range(1, h - 1):
         for j in range(1, w - 1):
             box, found = np.s_[i - 1 : i + 2, j - 1 : j + 2], np.zeros((2, 17, 17))
@@ -402,7 +402,7 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
 
 def outline(x, l, mask):
     """Pixels of the outline on each side, lit ones and all."""
-    (h, w), every, depth, least = mask.shape, kernels._EVERY, kernels._DEPTH, kernels._LIT
+    (h, w), every, depth, least = mask.shape, kernels._ROW_STEP, kernels._DEPTH, kernels._LIT
     counts = np.zeros((8, 2), int)
     for i in [i for i in range(depth, h - depth) if i % every == 0]:
         for j in range(depth, w - depth):
@@ -415,14 +415,16 @@ def outline(x, l, mask):
 
 @given(h=st.integers(1, 24), w=st.integers(1, 80), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @settings(max_examples=40)
-def test_see_outline_equals_its_twin(h, w, channels, seed):
+def test_count_outline_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
     segmenter, black = Segmenter((h, w), channels=channels, scale=1 / 255), 16 * (seed % 2)
-    segmenter._seen[:] = 9.0
+    segmenter._new_outline[:] = 9.0
     learn(segmenter, x, l, mask, black)
-    np.testing.assert_array_equal(segmenter._seen, outline(x.astype(float) - black, l.astype(float) - black, mask))
+    np.testing.assert_array_equal(
+        segmenter._new_outline, outline(x.astype(float) - black, l.astype(float) - black, mask)
+    )
 
 
 def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
@@ -461,7 +463,7 @@ def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     black = F(0.125 * (seed % 2))
     arrays = x.astype(F) + black, l.astype(F) + black, F(0.1), black
     kernels.walk_in((0,) * channels, dy, dx, *arrays, mask, cast, np.empty((h, w), F))
-    expected = walk(dy, dx, p / (q + float(kernels._BLACK) / 0.1), mask, *map(float, limits))
+    expected = walk(dy, dx, p / (q + float(kernels._BLACK_OFFSET) / 0.1), mask, *map(float, limits))
     assert np.mean(cast != expected) < 0.02  # rounding at the limits
 
 

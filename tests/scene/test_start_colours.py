@@ -54,7 +54,7 @@ def test_count_colours_equals_its_twin(channels, stretch, seed):
         frames = rng.integers(0, 255, (5, channels))[which] + rng.integers(-2, 3, (30, 20, channels))
     frames = frames.clip(0, 255).astype(np.uint8)
     start = StartColours(FrameFormat((1, n, channels), "uint8", 255.0), 1)
-    colours, counts, due = start.colours, start.counts, start._due
+    colours, counts, due = start.colours, start.counts, start._fresh
     for frame in frames:
         for band in bands:
             state = colours, counts, start._last, due
