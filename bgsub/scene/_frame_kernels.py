@@ -319,8 +319,8 @@ def update_ages(  # type: ignore[no-untyped-def]
 
     `x` (h, w, c): frame; `anchor` (n, c): that colour, a running mean; the others (h, w). `age`, 0 off the foreground,
     grows by `frames`, from `LATE` on by `ticks`. `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in
-    the colour of its anchor, and is odd from then until it is not strong and shows another colour. `half`: .5 rounds
-    integers. `aged` (chunks,): 0 where a chunk has no age; `states` (CHUNK,) is work.
+    the colour of its anchor, and is odd from then until it is not strong and shows another colour. Colours are equal
+    within `tolerance`; `half`: .5 rounds integers; `aged` (chunks,): 0 where a chunk has no age; `states`: work.
     """
     flags, colours, anchors, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
     pixels, seen, often = (colours, flags, anchors, ages, states), strong.reshape(-1), returns.reshape(-1)

@@ -9,10 +9,10 @@ from bgsub.tracking._kernels import any_set
 
 _NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)  # not shaded, shaded, perhaps; see `shade`
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
-_TINY = np.float32(1e-4)
-_BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # limits of factors
+_TINY = np.float32(1e-4)  # of full scale squared, against division by a black background
+_BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
 _ERROR = np.float32(0.02)  # largest joint distance of a shadow from the factor times the background, of full scale
-_SEEN_ERROR = np.float32(0.035)  # the same for a factor of which shadows have been seen, and ...
+_SEEN_ERROR = np.float32(0.035)  # largest such distance for a factor of which shadows have been seen, and ...
 _SEEN_NOISE = np.float32(3)  # ... so many squared noise scales are added to its square: 4 times the mean error of noise
 _SEEN = 0.45  # share of shadow among the pixels of a factor from which on shadows of this factor have been seen
 _TEXTURE, _GREY_TEXTURE = np.float32(0.04), np.float32(0.02)  # largest RMS error of 3x3 brightnesses of a shadow
@@ -148,7 +148,7 @@ def never_lit(outline):  # type: ignore[no-untyped-def]
 
 @part
 def find_tint(votes, tint):  # type: ignore[no-untyped-def]
-    """Write the tint with most votes, (c,); smaller the less certain it is that these are shadows, not objects."""
+    """Write the tint with most votes, (c,), the smaller the less `certain` it is that these are shadows."""
     tint[:] = _ZERO
     if tint.size != 3:
         return
@@ -170,7 +170,7 @@ def find_tint(votes, tint):  # type: ignore[no-untyped-def]
             first += votes[0, i, j] * (i - middle) * _BIN / best
             last += votes[0, i, j] * (j - middle) * _BIN / best
     size = max(abs(2 * first - last), abs(first + last), abs(2 * last - first)) / 3
-    certain = (best / total) ** 2 * best / seen
+    certain = (best / total) ** 2 * best / seen  # share of all votes, squared; share of the foreground of this tint
     factor = min(_TINT_SLOPE * max(certain - _LEAST_CERTAINTY, 0.0) / (size + 1e-9), 1.0) / 3
     tint[0], tint[1], tint[2] = factor * (2 * first - last), factor * (-first - last), factor * (2 * last - first)
 

@@ -207,6 +207,7 @@ class StartFit:
         self.tracked, self._buffer, self._limit, self._illumination = tracked, start.buffer, limit, illumination
         self._late = LateColours.after(start.colours, tracked.frames, tracked.parameters)
         self.colours, done, outdated = start.colours.background.copy(), 0, start.buffer.outdated
+        # outdated frames and their lights, one part of `_fit` each; a saved state counts those that were done, too
         self._pending, self._lights = len(outdated), len(np.unique(start.buffer.lights[outdated]))
         if state:
             self._limit = array_of(state, "limit", limit.shape, "float32")

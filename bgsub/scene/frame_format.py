@@ -81,14 +81,14 @@ class FrameFormat:
 
     @cached_property
     def seen(self) -> "FrameFormat":
-        """Format of the frames in that unit, without the alpha of four channels."""
+        """Format of the frames as the model sees them: divided by `unit`, without the alpha of four channels."""
         if self.unit == 1 and self.channels < MAX_CHANNELS:
             return self
         shape = (*self.shape[:2], MAX_CHANNELS - 1) if self.channels == MAX_CHANNELS else self.shape
         return replace(self, shape=shape, max_value=self.max_value / self.unit)
 
     def to_seen(self, frame: np.ndarray) -> np.ndarray:
-        """Return a checked frame in that format; a power of two is exact."""
+        """Return a checked frame in the format `seen`, exactly, as `unit` is a power of two."""
         if self.channels == MAX_CHANNELS:
             frame = np.ascontiguousarray(frame[..., :-1])
         return frame if self.unit == 1 else np.multiply(frame, 1 / self.unit, dtype=np.float64).astype(self.dtype)

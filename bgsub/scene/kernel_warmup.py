@@ -53,11 +53,11 @@ class Warmup:
         self._is_loaded = False
         stamp = _stamp(frames)
         if stamp is None or _is_complete(stamp):
-            self._release()
+            self._mark_ready()
         else:
             if stamp.exists():
                 logger.warning("kernels in '%s' are missing or damaged", stamp.parent)
-            self._begin(lambda: self._make(stamp))
+            self._start_thread(lambda: self._compile_all(stamp))
 
     def wait(self, stage: int) -> bool:
         """Wait for the kernels of a stage and of those before; return whether all stages are ready."""
@@ -72,26 +72,26 @@ class Warmup:
         """Begin to load all kernels from the cache in a thread, once they are compiled."""
         if not self._is_loaded:
             self._is_loaded = True
-            self._begin(self._load)
+            self._start_thread(self._load_all)
 
     def join(self) -> None:
         """Wait for the threads; at the end of the process, for the current kernel only."""
         for thread in self._threads:
             thread.join()
 
-    def _begin(self, work: Callable[[], None]) -> None:
+    def _start_thread(self, work: Callable[[], None]) -> None:
         self._threads.append(threading.Thread(target=work, name="kernel-loader", daemon=True))
         self._threads[-1].start()
 
-    def _release(self) -> None:
+    def _mark_ready(self) -> None:
         for ready in self._ready:
             ready.set()
 
-    def _make(self, stamp: Path) -> None:
+    def _compile_all(self, stamp: Path) -> None:
         lock = stamp.with_name("bgsub-kernels.lock")
         try:
             with compilation.planned(sum(map(len, self._stages))) as tell, _locked(lock):
-                if not _is_complete(stamp) and not _exiting.is_set() and self._share_out(tell):
+                if not _is_complete(stamp) and not _exiting.is_set() and self._compile_in_processes(tell):
                     plain = _stamp(self._frames._replace(is_reduced=False))
                     assert plain is not None
                     for path in (stamp, plain):
@@ -99,9 +99,9 @@ class Warmup:
         except Exception:  # the first call compiles it
             logger.debug("compiling kernels failed", exc_info=True)
         finally:
-            self._release()
+            self._mark_ready()
 
-    def _load(self) -> None:
+    def _load_all(self) -> None:
         for row in chain.from_iterable(self._stages):
             if _exiting.is_set():
                 return
@@ -111,7 +111,7 @@ class Warmup:
             except Exception:  # the first call reports it
                 logger.debug("loading %s failed", row, exc_info=True)
 
-    def _share_out(self, tell: Callable[[], None]) -> bool:
+    def _compile_in_processes(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels, calling `tell` after each; return whether all were compiled."""
         waiting = iter([(stage, row) for stage, rows in enumerate(self._stages) for row in rows])
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
@@ -150,7 +150,7 @@ class _Compiler(AbstractContextManager["_Compiler"]):
                 command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
             )
         _children.add(self._child)
-        if _exiting.is_set():  # `_end` may have run before
+        if _exiting.is_set():  # `_stop` may have run before
             self._child.kill()
 
     def compile(self, row: str) -> bool:
@@ -260,7 +260,7 @@ def warm_up_all() -> Path:
 
 
 @atexit.register
-def _end() -> None:
+def _stop() -> None:
     """End processes and threads: a daemon thread killed within native code can abort the interpreter."""
     _exiting.set()
     for child in tuple(_children):

@@ -32,11 +32,11 @@ class Reduction:
         self.full = full
         dtype = "float32" if full.dtype == "float16" else full.dtype  # OpenCV cannot resize half precision
         self.frames = replace(full, shape=(h, w, *full.shape[2:]), dtype=dtype)
-        self._reduced, size = list[np.ndarray](), (height, width)
-        while not self._reduced or size != (h, w):  # a bilinear step below a half would skip pixels
+        self._levels, size = list[np.ndarray](), (height, width)
+        while not self._levels or size != (h, w):  # a bilinear step below a half would skip pixels
             size = max(-(-size[0] // 2), h), max(-(-size[1] // 2), w)
-            self._reduced.append(np.empty((*size, *full.shape[2:]), self.frames.dtype))
-        self._frame = self._reduced[-1]
+            self._levels.append(np.empty((*size, *full.shape[2:]), self.frames.dtype))
+        self._small = self._levels[-1]
         (self._rows, row_taper), (self._columns, column_taper) = _places(height, h), _places(width, w)
         self._places = self._rows, self._columns, row_taper, column_taper
         self._scales = np.float32(full.scale), np.float32(1 / self.frames.pixels_full)
@@ -54,8 +54,8 @@ class Reduction:
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, bilinear after halving; a buffer."""
-        image = frame if frame.dtype == self._frame.dtype else frame.astype(self._frame.dtype)
-        for reduced in self._reduced:
+        image = frame if frame.dtype == self._small.dtype else frame.astype(self._small.dtype)
+        for reduced in self._levels:
             image = _resized(image, reduced)
         return image
 
@@ -95,7 +95,7 @@ class Reduction:
 
     def begin_detail(self, mask: np.ndarray, frame: np.ndarray) -> None:
         """Set the detail: newest frame, `plain` in full size, minus its enlarged reduction, except at foreground."""
-        full, small = frame.reshape(self._detail.shape), plain(self._frame)
+        full, small = frame.reshape(self._detail.shape), plain(self._small)
         cv2.subtract(full, _resized(small, np.empty_like(full)), dst=self._detail, dtype=self._depth)
         self._detail[cv2.dilate(mask, _SQUARE) != 0] = 0
         self._detail_frames = 0
@@ -121,7 +121,7 @@ class Reduction:
                 full, mask = full[top:end], mask[top:end]
             scale = np.divide(self.frames.shape[1::-1], self.full.shape[1::-1])[:, np.newaxis]
             matrix = scale * matrix + np.hstack([np.zeros((2, 2)), (scale - 1) / 2])  # pixels are at their centres
-            small = cv2.warpAffine(plain(self._frame), matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
+            small = cv2.warpAffine(plain(self._small), matrix, size, flags=smooth, borderMode=cv2.BORDER_REPLICATE)
             detail = cv2.subtract(full, small.reshape(full.shape), dtype=self._depth)
             unseen = cv2.dilate(mask, _SQUARE)[first - top : last - top]
             cv2.copyTo(detail[first - top : last - top], (unseen == 0).view(np.uint8), self._detail[first:last])

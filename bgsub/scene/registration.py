@@ -45,9 +45,9 @@ _ZOOMED = 0.85  # largest cost with a zoom relative to that without one
 _PATIENCE = 4  # poor movements in a row until a zoom is tried again after it did not reduce the cost
 _PROBE = 3  # every third point decides whether the camera moved
 _GAIN = 0.9  # largest cost of a movement relative to that of rest
-_CLEAR = 0.5  # the same if the first step found no movement
+_CLEAR = 0.5  # largest such cost if the first step found no movement
 _FAINTEST = 0.25  # smallest gain (contrast of the frame relative to the reference) of a movement
-_ALIKE = 0.65  # the same if the steps end far from the peak of the correlation: wrong alignments have lower gains
+_ALIKE = 0.65  # smallest gain if the steps end far from the peak of the correlation: wrong alignments have lower ones
 _FEWEST = 24  # smallest number of points
 _AT_REST = np.array([0.0, 0.0, 0.0, 1.0, 0.0])  # dx, dy, angle, gain, offset
 _ZOOMS_AT_REST = np.append(_AT_REST, 0.0)  # and zoom
@@ -179,7 +179,7 @@ class _Correlation:
 
     def find(self, image: np.ndarray, farthest: int) -> tuple[float, float, float, bool]:
         """Return the translation from the reference to a picture, (h, w, 1), and the width of its peak."""
-        # all 0 if rest correlates nearly as well; the bool is whether no other peak up to `farthest` does
+        # all 0 if rest correlates nearly as well; the bool: whether the peak stands out among all up to `farthest`
         product = cv2.mulSpectrums(self.transformed(image), self.spectrum, 0, conjB=True)
         likeness = cv2.idft(product)[..., 0]  # real part of the correlation
         reach = [min(farthest, (n - 1) // 2) for n in self._size]

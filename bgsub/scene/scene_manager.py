@@ -15,7 +15,7 @@ from bgsub.separation import FOREGROUND, FrameEvent
 
 _SUDDEN = 0.5  # least share of new foreground in a cut
 _RETURNS = 0.5  # largest unexplained share of a frame that shows the previous scene, at a change of the scene
-_BROKEN = 0.25  # the same later; during its start, a new scene with more foreground than this is doubtful
+_BROKEN = 0.25  # largest such share later; also the foreground above which a scene is doubtful during its start
 _STANDS = 1.0  # seconds for which that foreground must stand still
 _STRONG = 0.2  # share of the pixels, those of the strongest edges, that count in `edges_kept`
 _ALIKE = 0.3  # largest change of an edge that is still there, relative to it

@@ -42,7 +42,7 @@ _FIRST = 0.1  # largest initial noise scale, share of full scale
 _SAMPLES = 16  # per pixel
 _EVERY = 2, 8  # learned frames between two samples of a pixel: at first, and after `_SETTLED` frames
 _SETTLED = 512
-_LONGEST = 0.08, 0.32  # the same in seconds; the shorter one counts
+_LONGEST = 0.08, 0.32  # seconds between two samples, at first and later; the shorter of both intervals counts
 _PRIOR = 0.3  # initial share of matching candidates: below the limits, so that some must match before one is cleared
 _SHARE_RATE = 0.1  # weight of the newest candidate in that share
 _SAMPLE_SHARE = 0.7  # limit of the share above which candidates that match a sample are background
@@ -93,7 +93,7 @@ class NoiseScale:
             self.sigma[:] = np.clip(least, _FLOOR, _FIRST * self._joint * self.exposure)
 
     def _set_learned(self, learned: int) -> None:
-        """Set the number of learned frames, and whether the next one teaches samples and shadows."""
+        """Set the number of learned frames, and whether samples and shadows learn from the next one."""
         # the Thue-Morse sequence chooses every other frame, so that periodic changes are sampled in all phases
         self._learned = learned
         self.rate = max(1 / (learned + 1), _RATE)  # weight of the newest frame: at first the plain mean
@@ -230,10 +230,10 @@ class Segmenter:
 
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; the learned state is kept."""
-        self._given = parameters.threshold * self._joint, parameters.noise_factor
+        self._given_limits = parameters.threshold * self._joint, parameters.noise_factor
         self.set_scene(self.scene)
         self.side = parameters.median | 1
-        self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
+        self._least_area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
         if self._shadows < 0:
             self._dark[:] = 0  # no shadows are found from now on
@@ -244,7 +244,7 @@ class Segmenter:
         # dark objects differ less from the background; without colours, weak shadows look like objects
         if scene.is_coloured != self.scene.is_coloured:
             self._factors[:] = 0.0
-        self.scene, self.noise.exposure, (threshold, factor) = scene, scene.exposure, self._given
+        self.scene, self.noise.exposure, (threshold, factor) = scene, scene.exposure, self._given_limits
         restless = np.float32(scene.exposure * threshold)
         threshold *= scene.exposure * (_COLOURED if scene.is_coloured else 1)
         levels = threshold * _LEVELS
@@ -318,7 +318,7 @@ class Segmenter:
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_sampled)
         flying = self._previous, self._new_regions, 0.0 if frozen else self.noise.rate, self._largest_flying
-        self._finish.call(x, background, *mask, self._dark, self._shadows, self._area, *flying, *self._runs)
+        self._finish.call(x, background, *mask, self._dark, self._shadows, self._least_area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(

@@ -179,7 +179,7 @@ class StartColours:
     def _count_colours(self, pixels: np.ndarray, limit: np.ndarray, hidden: np.ndarray) -> bool:
         """Count colours, (m,), equal up to `limit`, (n,); return whether the commonest one changed anywhere (`_fresh`).
 
-        `hidden` pixels, (k,) indices, are not counted, unless they have no colour yet.
+        `hidden` pixels, (k,) indices, are not counted; those without a colour take that of the frame.
         """
         x, maps, changed = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last), list[int]()
         if hidden.size:

@@ -124,7 +124,7 @@ def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  #
     `stack` (n_rows, m): U', Q', and the last row receives ``e = A psi(A(x - U y))``; `a` (m,) or (0,): observed
     entries; `low_rank` (m,); `products` (n_rows,) float64: of e with every row.
     """
-    # `work` (BLOCK,) holds the residual: in place, loops do not vectorise
+    # `work` (BLOCK,) receives the residual: in place, loops do not vectorise
     last = stack.shape[0] - 1
     products[:] = 0.0
     cost = 0.0

@@ -17,7 +17,7 @@ ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
 
 @part
 def full_step(products, C, y, w, cost, a, b, out, work, fading):  # type: ignore[no-untyped-def]
-    """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken; C and y follow.
+    """Take the full step along ``H = -G C^-1`` of a rank-one gradient, update C and y; False if it is refused.
 
     `products` (k + 1,): of e with U and itself; `a` (k + 1,), `b` (k,): the step; `out` (2,): objective before, its
     bound after; `work` (k + 1, k); `fading` (2, k, k) follows as in `Subspace._fade`.

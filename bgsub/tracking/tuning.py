@@ -19,7 +19,7 @@ _FIRST_BOUND, _LAST_BOUND = 0.5, 0.05  # bound of the scales in a cold start, re
 _SHRINKS_FOR = 200.0  # vectors, counted by their observed share, in which the bound falls from the first to the last
 _LASTS_FOR = 400.0  # vectors, counted alike, after which there is no bound
 _FOUND = 0.25  # median scale, relative to the bound, below which the subspace is found and the bound ends
-_FREE = 0.999  # the same below which the bound does not limit most scales
+_FREE = 0.999  # median scale, relative to the bound, below which this does not limit most scales
 _SIZE_RATE = 0.05  # weight of a vector in the running mean of their RMS
 
 _RANK_MEMORY = 4.0  # vectors per direction in the running means of the rank search
@@ -27,7 +27,7 @@ _ADDED_FROM = 30.0  # mean square of the spare coefficient, relative to noise, f
 _LARGE_SHARE = 0.1  # share of the energy outside the span that justifies a direction, however few entries are observed
 _UNEXPLAINED = 0.5  # least share of the mean square of the spare coefficient that y does not explain
 _DROPPED_BELOW = 10.0  # mean square of a coefficient, relative to noise, below which its direction is dropped
-_NEGLIGIBLE = 1e-8  # the same relative to the sum over all coefficients, for streams without noise
+_NEGLIGIBLE = 1e-8  # least mean square relative to the sum over all coefficients, for streams without noise
 
 
 class AdaptiveForgetting:
