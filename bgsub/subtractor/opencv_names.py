@@ -58,7 +58,7 @@ _MOG2, _KNN, _BOTH = ("MOG2",), ("KNN",), ("MOG2", "KNN")
 _MOG, _GMG, _CNT, _GSOC = ("MOG",), ("GMG",), ("CNT",), ("GSOC",)
 _LEARNED = "the noise of each pixel is learned, without limits"
 _SAMPLES = "the background is a subspace, not samples"
-_SHADED = "shadows keep at least 0.35 of the light, or lie where objects are never lit"
+_SHADED = "how dark shadows may be is learned, down to a tenth of the light"
 
 #: The parameters of OpenCV's subtractors: first the converted ones, then those without an equivalent.
 OPENCV_NAMES = (

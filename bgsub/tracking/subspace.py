@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import FINITE, LARGEST, State, array_of, moment_of, numbers_of, part_of
+from bgsub.numerics.state import FINITE, LARGEST, State, array_of, moment_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
@@ -368,6 +368,7 @@ class Subspace:
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after
-        updates, self.step_length, self.cold_scale, self._warmth = numbers_of(state, "counters", 4)
+        counters = array_of(state, "counters", (4,), "float64", -1, LARGEST)  # -1: see `SubspaceTracker.partial_fit`
+        updates, self.step_length, self.cold_scale, self._warmth = counters.tolist()
         self.updates = int(updates)
         self._subset.set_state(part_of(state, "subset"))

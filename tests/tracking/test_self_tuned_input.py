@@ -139,9 +139,10 @@ def test_given_parameters_are_not_tuned(parameters, tunes, adapts):
     [{}, {"rank": "auto"}, {"mu": 0.5}, {"forgetting": 0.05}, {"mu": 0.5, "forgetting": 0.05}, {"metric": "canonical"}],
     ids=str,
 )
-def test_a_restored_state_continues_bit_for_bit_and_is_a_copy(parameters):
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_restored_state_continues_bit_for_bit_and_is_a_copy(parameters, size):
     parameters = {"rank": 2} | parameters
-    tracker = fed(SubspaceTracker(**parameters), vectors())
+    tracker = fed(SubspaceTracker(**parameters), size * vectors())
     state = tracker.state()
     before = copy.deepcopy(state)
     other = SubspaceTracker(**parameters).set_state(state)
