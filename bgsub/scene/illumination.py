@@ -36,9 +36,6 @@ _SATURATED = 0.98  # of full scale: larger values are clipped
 _FALLS = 0.02  # largest fall of the brightness from knot to knot; a light that inverts brightness is rejected
 _MEMORY = 4  # remembered backgrounds
 _CONTRAST_SITES = 200  # sites of the contrast
-_SPREAD = 0.03  # largest difference of the channels of a grey site, after video coding
-_STRAY = 0.004  # largest share of coloured sites in a grey picture
-_DARK, _BRIGHT = 0.001, 0.95  # quantiles of the brightness
 _ALIKE = 0.9  # share of explained sites from which a background replaces a remembered one
 _LIKELY = 3  # number of best bases that the second fit tries
 _STEP = 2  # pixels to the right and down: the detail of a picture is its differences over this distance
@@ -383,22 +380,6 @@ def _hats(nodes: int, position: np.ndarray) -> np.ndarray:
     """Return the hat functions of evenly spaced nodes at some positions, (...) in [0, 1]: (..., nodes) float32."""
     distance = np.abs(position[..., np.newaxis] * (nodes - 1) - np.arange(nodes))
     return np.maximum(0, 1 - distance).astype(np.float32)
-
-
-def dark_and_bright(sites: np.ndarray) -> tuple[float, float]:
-    """Return a low and a high quantile of the brightness of some pixels, (c, n) float32, in their unit."""
-    values = sites.mean(axis=0)
-    ranks = [round(share * (values.size - 1)) for share in (_DARK, _BRIGHT)]
-    ordered = np.partition(values, [2 * ranks[0], *ranks])
-    return float(ordered[: 2 * ranks[0] + 1].mean()), float(ordered[ranks[1]])
-
-
-def has_colour(sites: np.ndarray, full: float) -> bool:
-    """Return whether more than `_STRAY` of some pixels, (c, n), are not grey; `full` is full scale."""
-    colours = sites[:3]
-    means = colours.mean(axis=1, keepdims=True)  # a tint of the whole picture is no colour
-    balanced = colours * (means.mean() / np.maximum(means, _SPREAD * full))
-    return float(np.mean(np.ptp(balanced, axis=0) > _SPREAD * full)) > _STRAY
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:

@@ -13,9 +13,10 @@ from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene.background import Comparison, StartBackground, StartFit, TrackedBackground
 from bgsub.scene.engine import SweepEngine
+from bgsub.scene.exposure import dark_and_bright, exposure_of, has_colour, look_of, sensor_noise
 from bgsub.scene.frame_format import FrameFormat, plain
 from bgsub.scene.frame_result import FrameResult, TrainingInput
-from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger, dark_and_bright, has_colour
+from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
 from bgsub.scene.registration import Movement
 from bgsub.scene.segmentation import SceneLook, Segmenter
@@ -32,12 +33,6 @@ _SAME_LIGHT = 0.9  # share of equal sites of successive frames from which on bot
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
 _SHOWS = 0.7  # correlation with the background from which on a dark frame shows it
 _CONTRAST = 0.02  # smallest contrast of a background that can be covered
-_USUAL_CONTRAST = 0.75  # range of the brightness of a scene for which the threshold is as given (exposure 1)
-_CURVE = 0.75  # the threshold follows this power of the range: noise falls less than the light
-_LEAST_EXPOSURE = 0.25  # smallest factor of the threshold
-_VEILED = (0.15, 0.25), (0.15, 0.02)  # darkest brightness of a scene, and the part of it that is no veil: interpolated
-_THICKEST = 4.0, 1.5  # most veil, relative to the range of the brightness above it, and to that range if it is clipped
-_CLIPPED = 0.98  # brightness from which the range is clipped: the true one is larger
 _VEIL_RATE = 0.02  # share of a rise of the darkest brightness that one call of `_adapt` follows
 _ADAPTS = 50  # frames between two calls of `_adapt`, and between two measurements of the noise
 _SETTLED = 2  # frames from an attempt to explain the light to a call of `_adapt`
@@ -46,9 +41,6 @@ _BLUR = 0.6  # pixels, standard deviation of the Gaussian filter of noisy frames
 _NOISY_AT = 2  # frames before the one in which the noise of the start is measured
 _TURNS, _BANDS = 4, 4  # later measurements use this many bands of the picture, and all of it in this many of them
 _THIN = 3  # fewest lines of a band
-_LAPLACIAN = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float32)
-_QUARTILES = 6 * math.sqrt(2) * np.array([0.3186, 1.1503])  # of `sensor_noise`, for normal noise of unit variance
-_ALIKE = 1.5  # largest ratio of its two estimates
 
 
 class SceneModel:
@@ -199,17 +191,9 @@ class SceneModel:
 
     def _adapt(self, picture: np.ndarray, frame: np.ndarray, rate: float = _VEIL_RATE) -> None:
         """Set exposure, black level and colours of the scene; `rate`: followed share of a rise of the darkest level."""
-        # haze or stray light (a veil) raises all that is black; few scenes show nothing dark for long
-        sites, newest = self.illumination.sites(picture), self.illumination.sites(frame)
-        dark, bright = (self._scale * level for level in dark_and_bright(sites))
-        dark = max(min(dark, self._scale * dark_and_bright(newest)[0]), 0.0)
-        self._darkest = min(dark, self._darkest + rate * (dark - self._darkest))
-        thickest = _THICKEST[bright > _CLIPPED] * max(bright - self._darkest, 0.0)
-        black = max(min(self._darkest - float(np.interp(self._darkest, *_VEILED)), thickest), 0.0)
-        exposure = exposure_of(bright - black)
-        full = exposure / self._scale
-        is_coloured = all(has_colour(some, full) for some in (sites, newest))  # not if a camera turns grey
-        self._set_scene(SceneLook(exposure, is_coloured, black))
+        seen = self.illumination.sites(picture), self.illumination.sites(frame)
+        look, self._darkest = look_of(*seen, self._scale, self._darkest, rate)
+        self._set_scene(look)
 
     def _explain(self, x: np.ndarray, bases: list[np.ndarray], leaves: float, of_all: bool = False) -> Light | None:
         """Do `Illumination.explain` for a frame, (m,) in [0, 1], with the limits of the picture with more contrast."""
@@ -490,21 +474,6 @@ class SceneModel:
         if self.engine.before is not None:  # the newest coefficients may be fitted to a frame of another scene
             bases.append(self._unit(self.engine.before))
         return self._explain(x, bases, leaves, of_all=True) is not None
-
-
-def exposure_of(contrast: float) -> float:
-    """Return the factor of the threshold, given the range of the brightness of a scene (1 is full scale)."""
-    return max((max(contrast, 0.0) / _USUAL_CONTRAST) ** _CURVE, _LEAST_EXPOSURE)
-
-
-def sensor_noise(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the standard deviation of the noise of two successive pictures, (h, w, c), in their unit; 0 if unsure."""
-    # from quartiles of the Laplacian of their difference (J. Immerkaer, Fast noise variance estimation, Computer Vision
-    # and Image Understanding 64(2), 1996), which must agree: noise is everywhere alike, leaves are not
-    rough = np.abs(cv2.filter2D(one.astype(np.float32) - other.astype(np.float32), -1, _LAPLACIAN)).reshape(-1)
-    ranks = rough.size // 4, 3 * rough.size // 4
-    low, high = (np.partition(rough, ranks)[[*ranks]] / _QUARTILES).tolist()  # faster than `np.quantile`
-    return low if high < _ALIKE * low else 0.0
 
 
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:

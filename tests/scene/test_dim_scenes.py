@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
-from bgsub.scene.model import sensor_noise
+from bgsub.scene.exposure import sensor_noise
 
 F = np.float32
 

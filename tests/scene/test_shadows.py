@@ -10,7 +10,8 @@ from bgsub.numerics.jit import constant
 from bgsub.scene import _shadow_kernels as kernels
 from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
-from bgsub.scene.illumination import Illumination, has_colour
+from bgsub.scene.exposure import has_colour
+from bgsub.scene.illumination import Illumination
 from bgsub.scene.segmentation import SceneLook, Segmenter
 
 F = np.float32
