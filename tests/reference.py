@@ -1,7 +1,5 @@
 """Naive dense twins in float64: full projectors, full complements, plain loops, formulas as printed in the paper."""
 
-import math
-
 import numpy as np
 
 # ---- surrogates, section 6.1 -------------------------------------------------------------------------------------
@@ -9,33 +7,28 @@ import numpy as np
 
 def surrogate_value(name, r, mu, p=0.5):
     """h(r) / h''(0), entry by entry."""
-    costs = {
-        "lp": lambda x: (x * x + mu) ** (p / 2) / (p * mu ** (p / 2 - 1)),
-        "log": lambda x: math.log(1 + x * x / mu) / (2 / mu),
-        "atan": lambda x: math.atan(x / mu) ** 2 / (2 / mu**2),
-    }
-    return _entrywise(costs[name], r)
+    x = np.asarray(r, np.float64)
+    return {
+        "lp": (x * x + mu) ** (p / 2) / (p * mu ** (p / 2 - 1)),
+        "log": np.log(1 + x * x / mu) / (2 / mu),
+        "atan": np.arctan(x / mu) ** 2 / (2 / mu**2),
+    }[name]
 
 
 def surrogate_influence(name, r, mu, p=0.5):
     """h'(r) / h''(0), entry by entry."""
-    slopes = {
-        "lp": lambda x: p * x * (x * x + mu) ** (p / 2 - 1) / (p * mu ** (p / 2 - 1)),
-        "log": lambda x: 2 * x / (mu + x * x) / (2 / mu),
-        "atan": lambda x: 2 * math.atan(x / mu) * mu / (mu * mu + x * x) / (2 / mu**2),
-    }
-    return _entrywise(slopes[name], r)
+    x = np.asarray(r, np.float64)
+    return {
+        "lp": p * x * (x * x + mu) ** (p / 2 - 1) / (p * mu ** (p / 2 - 1)),
+        "log": 2 * x / (mu + x * x) / (2 / mu),
+        "atan": 2 * np.arctan(x / mu) * mu / (mu * mu + x * x) / (2 / mu**2),
+    }[name]
 
 
 def surrogate_weight(name, r, mu, p=0.5):
     """psi(r) / r, entry by entry; its limit 1 at zero."""
-    psi = surrogate_influence(name, r, mu, p)
-    return np.array([s / x if x else 1.0 for s, x in zip(psi.flat, np.asarray(r).flat, strict=True)]).reshape(psi.shape)
-
-
-def _entrywise(function, r):
-    r = np.asarray(r, np.float64)
-    return np.array([function(x) for x in r.ravel().tolist()]).reshape(r.shape)
+    x, psi = np.asarray(r, np.float64), surrogate_influence(name, r, mu, p)
+    return np.divide(psi, x, out=np.ones_like(psi), where=x != 0)
 
 
 # ---- geometry, section 4.2 ---------------------------------------------------------------------------------------

@@ -76,13 +76,7 @@ def sample(image, x, y):
 def sobel(image):
     """Return the derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
     grey = image.astype(float).mean(axis=2)
-    gx, gy = np.zeros_like(grey), np.zeros_like(grey)
-    for i in range(1, grey.shape[0] - 1):
-        for j in range(1, grey.shape[1] - 1):
-            around = grey[i - 1 : i + 2, j - 1 : j + 2]
-            gx[i, j] = (around[:, 2] - around[:, 0]) @ [1, 2, 1] / 8
-            gy[i, j] = (around[2] - around[0]) @ [1, 2, 1] / 8
-    return gx, gy
+    return [np.pad(ndimage.sobel(grey, axis)[1:-1, 1:-1] / 8, 1) for axis in (1, 0)]
 
 
 def correlated(reference, image, reach, rows, columns):
@@ -92,15 +86,11 @@ def correlated(reference, image, reach, rows, columns):
     """
 
     def directions(picture):
-        padded = np.pad(picture.astype(float), 1, mode="reflect")
-        h, w = picture.shape
-        smooth = [1, 2, 1]
-        gx = sum(smooth[i] * (padded[i : i + h, 2:] - padded[i : i + h, :-2]) for i in range(3))
-        gy = sum(smooth[j] * (padded[2:, j : j + w] - padded[:-2, j : j + w]) for j in range(3))
-        length = np.hypot(gx, gy)
-        out = np.zeros((2, rows, columns))
-        out[:, :h, :w] = np.stack([gx, gy]) / (length + length.mean())
-        return out
+        slopes = np.stack([ndimage.sobel(picture.astype(float), axis, mode="mirror") for axis in (1, 0)])
+        length = np.hypot(*slopes)
+        return np.pad(
+            slopes / (length + length.mean()), [(0, 0), (0, rows - len(picture)), (0, columns - len(picture.T))]
+        )
 
     one, other = directions(reference), directions(image)
     up, across = (min(reach, (n - 1) // 2) for n in (rows, columns))
@@ -121,25 +111,10 @@ def correlated(reference, image, reach, rows, columns):
     return *shift, np.sqrt(2 * best / sum(curvatures)), stands_out
 
 
-def shrunken(image, factor, stride):
-    """Return the means over squares of `factor` pixels and all channels, of every `stride`-th of their rows."""
-    h, w = image.shape[0] // factor, image.shape[1] // factor
-    out = np.empty((h, w))
-    for i in range(h):
-        for j in range(w):
-            out[i, j] = image[i * factor : (i + 1) * factor : stride, j * factor : (j + 1) * factor].mean(dtype=float)
-    return out
-
-
 def shifted(image, dx, dy, outside):
     """Return every channel at (x + dx, y + dy), or `outside` where a neighbour of that place is missing."""
-    out = outside.astype(float)
-    for c in range(image.shape[2]):
-        for y in range(image.shape[0]):
-            for x in range(image.shape[1]):
-                seen = sample(image[:, :, c : c + 1], x + dx, y + dy)
-                out[y, x, c] = out[y, x, c] if seen is None else seen
-    return out
+    seen = ndimage.shift(image.astype(float), (-dy, -dx, 0), order=1, cval=np.nan)
+    return np.where(np.isnan(seen), outside, seen)
 
 
 def align_step(image, points, rows, soft, unit, movement):
@@ -181,6 +156,13 @@ def node_weights(shape, u, v):
     return np.outer(hat(np.arange(shape[0]) - v), hat(np.arange(shape[1]) - u))
 
 
+def roughness(shape):
+    """Return the matrix of the sum of squared differences between neighbouring nodes of a grid."""
+    places = np.argwhere(np.ones(shape))
+    near = np.abs(places[:, np.newaxis] - places).sum(axis=2) == 1
+    return np.diag(near.sum(axis=1)) - near
+
+
 def knot_weights(knots, value):
     """Return all hat functions of a tone curve on [0, 1]."""
     return hat(np.arange(knots) - min(max(value, 0.0), 1.0) * (knots - 1))
@@ -193,12 +175,11 @@ def lit(base, places, grid, tone):
 
 def brightness(base, places, grid, tone):
     """``(gain at the place) * base + tone(base)`` at sites: (n, c)."""
-    out = np.empty(base.shape)
-    for k, (u, v) in enumerate(places.astype(float)):
-        phi = node_weights(grid.shape[:2], u, v)
-        for c, l in enumerate(base[k].astype(float)):
-            out[k, c] = (phi * grid[:, :, c]).sum() * l + knot_weights(len(tone), l) @ tone[:, c]
-    return out
+    knots = np.linspace(0, 1, len(tone))
+    gains = (
+        ndimage.map_coordinates(nodes, places[:, ::-1].T, order=1, mode="nearest") for nodes in grid.transpose(2, 0, 1)
+    )
+    return np.stack([g * l + np.interp(l, knots, t) for g, l, t in zip(gains, base.T, tone.T, strict=True)], axis=1)
 
 
 def light_errors(x, base, places, grid, tone):
@@ -253,12 +234,8 @@ class Ages:
 
 def solid(strong, returns):
     """Return where squares of 4x4 inside of the image are set, grown by two pixels, and `returns` is below 80."""
-    h, w = strong.shape
-    out = np.zeros((h, w), bool)
-    for i, j in np.ndindex(max(h - 3, 0), max(w - 3, 0)):
-        if strong[i : i + 4, j : j + 4].all():
-            out[max(i - 2, 0) : i + 6, max(j - 2, 0) : j + 6] = True
-    return out & (returns < 80)
+    squares = ndimage.binary_opening(strong, np.ones((4, 4)))
+    return ndimage.binary_dilation(squares, np.ones((5, 5))) & (returns < 80)
 
 
 def deviation(x, l, scale):

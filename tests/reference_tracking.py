@@ -1,6 +1,7 @@
 """Dense float64 twins of the kernels of tracker and segmenter, written like the formulas."""
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking.step import FLOOR
@@ -81,9 +82,5 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
 
 def majority(candidates, side: int):
     """Majority vote over a square with replicated borders; candidates in {0, 1}, result in {0, 255}."""
-    half = side // 2
-    padded = np.pad(candidates, half, mode="edge")
-    out = np.zeros(candidates.shape, np.uint8)
-    for i, j in np.ndindex(candidates.shape):
-        out[i, j] = 255 if padded[i : i + side, j : j + side].sum() > side * side // 2 else 0
-    return out
+    squares = sliding_window_view(np.pad(candidates, side // 2, mode="edge"), (side, side))
+    return np.where(squares.sum(axis=(2, 3)) > side * side // 2, 255, 0)
