@@ -110,21 +110,13 @@ class Saved(list):
 class WalkingSquare(FrameSource):
     """A bright square that moves over a dim ramp, 25 times a second; no frames while `silent` is set."""
 
-    live = True
+    live, size = True, (WIDTH, HEIGHT)
 
     def __init__(self, name: str = "test camera", fail_at: int | None = None) -> None:
         super().__init__(name)
         self.silent = threading.Event()
         self._fail_at = fail_at
         self._cancelled = threading.Event()
-
-    @property
-    def size(self):
-        return WIDTH, HEIGHT
-
-    @property
-    def length(self):
-        return None
 
     def cancel(self) -> None:
         self._cancelled.set()

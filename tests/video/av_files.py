@@ -1,25 +1,14 @@
 """Small video files of all kinds: variable rate, rotated, B-frames, grey, more than 8 bits, with sound."""
 
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import av
 import numpy as np
 
 
 def write_av(
-    path: Path,
-    frames: np.ndarray,
-    stamps: list[int] | None = None,
-    codec: str = "libx264",
-    pix_fmt: str = "yuv420p",
-    rotation: int | None = None,
-    sound: float = 0,
-    fps: Fraction | int = 25,
-    ticks: int = 1000,
-    **options: str,
-) -> Path:
+    path, frames, stamps=None, codec="libx264", pix_fmt="yuv420p", rotation=None, sound=0, fps=25, ticks=1000, **options
+):
     """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
 
     `sound` is the duration of silence in seconds.
@@ -44,14 +33,14 @@ def write_av(
     return path
 
 
-def write_sound(path: Path) -> Path:
+def write_sound(path):
     """Write a file with sound and without pictures."""
     with av.open(str(path), "w") as file:
         _write_silence(file, file.add_stream("aac", rate=8000, layout="mono"), 1)
     return path
 
 
-def _write_silence(file: av.container.OutputContainer, audio: av.AudioStream, seconds: float) -> None:
+def _write_silence(file, audio, seconds):
     samples = np.zeros((1, round(8000 * seconds)), np.float32)
     silence = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
     silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
@@ -59,7 +48,7 @@ def _write_silence(file: av.container.OutputContainer, audio: av.AudioStream, se
     file.mux(audio.encode())
 
 
-def film(count: int, height: int = 48, width: int = 64) -> np.ndarray:
+def film(count, height=48, width=64):
     """A bright block that moves over a gradient, each frame different: (count, height, width, 3) uint8."""
     rows, columns = np.mgrid[:height, :width]
     frames = np.empty((count, height, width, 3), np.uint8)
@@ -70,9 +59,7 @@ def film(count: int, height: int = 48, width: int = 64) -> np.ndarray:
     return frames
 
 
-def copy_packets(
-    source: Path, target: Path, change: Callable[[int, av.Packet], av.Packet | None], **options: str
-) -> Path:
+def copy_packets(source, target, change, **options):
     """Copy the packets of a video; `change` gets number and packet, and returns the new packet or None."""
     with av.open(str(source)) as read, av.open(str(target), "w", options=options) as write:
         stream = write.add_stream_from_template(read.streams.video[0])
@@ -83,10 +70,10 @@ def copy_packets(
     return target
 
 
-def cut_packets(source: Path, target: Path, damaged: set[int]) -> Path:
+def cut_packets(source, target, damaged):
     """Copy a file and fill the packets with the numbers `damaged` with noise."""
 
-    def damage(number: int, packet: av.Packet) -> av.Packet:
+    def damage(number, packet):
         if number not in damaged:
             return packet
         noise = np.random.default_rng(number).integers(0, 256, packet.size, dtype=np.uint8)

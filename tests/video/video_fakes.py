@@ -108,22 +108,16 @@ class ThresholdSubtractor:
 class FakeSource(FrameSource):
     """Frames from memory; frame number `fail_at` or `close` can raise."""
 
+    size = WIDTH, HEIGHT
+
     def __init__(self, count: int = COUNT, live: bool = False, fail_at: int | None = None) -> None:
         super().__init__("fake")
-        self.live = live
+        self.live, self.length = live, count
         self.frames = make_frames(count)
         self.fail_at, self.close_error = fail_at, None
         self.error: BaseException = RuntimeError("the source broke")
         self.closed = 0
         self.exhausted = threading.Event()
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return WIDTH, HEIGHT
-
-    @property
-    def length(self) -> int:
-        return len(self.frames)
 
     def _frames(self):
         for index, image in enumerate(self.frames):
