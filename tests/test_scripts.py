@@ -10,50 +10,26 @@ import pytest
 import soak
 import stress
 import vibe
+from cli_inputs import make_scene, write_sequence
 from click.testing import CliRunner
-from video_fakes import read_table, write_images
+from video_fakes import read_table
 
 from bgsub._opencv import cv2
-from bgsub.evaluation import confusion
+from bgsub.evaluation import Sequence, confusion
 from bgsub.evaluation.speed import time_methods
 from bgsub.events.event import ObjectInFrame
 
-WIDTH, HEIGHT, FIRST = 48, 36, 5
-COLOUR = (180, 190, 200)
+
+@pytest.fixture
+def folder(tmp_path):
+    """A labelled sequence of a bright square."""
+    write_sequence(tmp_path / "square", make_scene(60, 36, 140), "5 60")
+    return tmp_path / "square"
 
 
-class Square:
-    """A bright square that moves over a textured wall; scored from frame `FIRST` on."""
-
-    name = "square"
-    roi = None
-
-    def __init__(self, length, dtype=np.uint8):
-        self.length, self.dtype = length, dtype
-        self.wall = np.random.default_rng(1).integers(40, 120, (HEIGHT, WIDTH, 3)).astype(np.uint8)
-
-    def __len__(self):
-        return self.length
-
-    def frames(self):
-        for number in range(1, self.length + 1):
-            frame = self.wall.copy()
-            frame[self.mask(number) == 255] = COLOUR
-            yield number, frame.astype(self.dtype) * (257 if self.dtype == np.uint16 else 1)
-
-    def mask(self, number):
-        mask = np.zeros((HEIGHT, WIDTH), np.uint8)
-        left = 4 + number % 30
-        mask[8:18, left : left + 10] = 255
-        return mask
-
-    def truth(self, number):
-        return self.mask(number) if number >= FIRST else None
-
-
-def test_each_condition_is_repeatable_and_has_valid_masks():
+def test_each_condition_is_repeatable_and_has_valid_masks(folder):
     for name in conditions.CONDITIONS:
-        derived = conditions.derive(Square(60), name, seed=3)
+        derived = conditions.derive(Sequence(folder), name, seed=3)
         first, second = list(derived.frames()), list(derived.frames())
         assert len(first) == len(derived)
         assert derived.truth(1) is None
@@ -63,16 +39,6 @@ def test_each_condition_is_repeatable_and_has_valid_masks():
                 truth = derived.truth(number)
                 confusion(truth, truth)  # refuses unknown codes
                 assert truth.shape == frame.shape[:2]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    square = Square(20)
-    write_images(tmp_path / "input", [frame for _, frame in square.frames()])
-    (tmp_path / "groundtruth").mkdir()
-    for number in range(FIRST, 21):
-        cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), square.mask(number))
-    return tmp_path
 
 
 @pytest.mark.slow
