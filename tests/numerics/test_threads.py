@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from cli_inputs import make_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.compiler_lock import global_compiler_lock
@@ -165,23 +166,12 @@ def test_a_forked_child_has_its_own_threads(pool):
     assert child.exitcode == 0
 
 
-def stream(seed, n=24, shape=(60, 81, 3)):
-    """Return n noisy frames of a still picture with a moving object."""
-    rng = np.random.default_rng(seed)
-    picture = rng.integers(60, 180, shape)
-    frames = np.empty((n, *shape), np.uint8)
-    for i, frame in enumerate(frames):
-        frame[:] = picture + rng.normal(0, 2, shape).round()
-        frame[20:40, i : i + 15] = 250 - 30 * seed
-    return frames
-
-
 @pytest.mark.large
 def test_simultaneous_subtractors_give_the_same_masks(pool, monkeypatch):
     for name in ("engine._WORTH_A_THREAD", "segmentation._WORK", "standing_objects._WORK"):
         monkeypatch.setattr(f"bgsub.scene.{name}", 1200)
     monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", 36_000)  # 500 pixels: several blocks in every band
-    streams = [stream(seed) for seed in range(4)]
+    streams = [np.roll(make_scene(24, 60, 81), 20 * number, axis=2) for number in range(4)]
     ready = threading.Barrier(len(streams))
 
     def run(frames, wait=None):
@@ -193,7 +183,7 @@ def test_simultaneous_subtractors_give_the_same_masks(pool, monkeypatch):
     alone = [run(frames) for frames in streams]
     with ThreadPoolExecutor(len(streams)) as executor:
         together = list(executor.map(lambda frames: run(frames, ready.wait), streams))
-    assert all(np.count_nonzero(mask) > 100 for result in alone for mask, _ in result[12:])
+    assert all(np.count_nonzero(mask) > 50 for result in alone for mask, _ in result[12:])
     for (mask, background), (other_mask, other_background) in zip(chain(*alone), chain(*together), strict=True):
         np.testing.assert_array_equal(mask, other_mask)
         assert np.abs(background.astype(int) - other_background).max() <= 1
