@@ -13,6 +13,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from video_fakes import write_images, write_video
 
 import bgsub
 from bgsub.robust_pca.fitted import FittedSubspace
@@ -67,7 +68,6 @@ def test_every_package_with_public_names_is_found_without_an_import_of_its_own()
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
 
 
-SIZE, LENGTH, RATE = (64, 48), 60, 25
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 # What separates frames, or fits: as Python, that takes minutes.
@@ -87,16 +87,15 @@ EXAMPLES = {
 def material(tmp_path_factory):
     """What the examples read: ``video.mp4``, ``frames/in000000.png`` and so on, ``sequence`` and ``matrix.npy``."""
     folder = tmp_path_factory.mktemp("examples")
-    made = scene("street", size=SIZE, length=LENGTH, seed=1)
-    writer = cv2.VideoWriter(str(folder / "video.mp4"), cv2.VideoWriter_fourcc(*"mp4v"), RATE, SIZE)
-    for place in ("frames", "sequence/input", "sequence/groundtruth"):
-        (folder / place).mkdir(parents=True)
-    for number, (frame, mask) in enumerate(made):
-        writer.write(frame)
+    made = scene("street", size=(64, 48), length=60, seed=1)
+    frames = made.frames()
+    write_video(folder / "video.mp4", frames, 25, "mp4v")
+    for place in ("frames", "sequence"):
+        (folder / place).mkdir()
+    for number, frame in enumerate(frames):
         cv2.imwrite(str(folder / f"frames/in{number:06d}.png"), frame)
-        cv2.imwrite(str(folder / f"sequence/input/in{number + 1:06d}.jpg"), frame)
-        cv2.imwrite(str(folder / f"sequence/groundtruth/gt{number + 1:06d}.png"), mask)
-    writer.release()
+    write_images(folder / "sequence" / "input", frames, "in{:06d}.jpg")
+    write_images(folder / "sequence" / "groundtruth", made.masks(), "gt{:06d}.png")
     np.save(folder / "matrix.npy", np.outer(np.arange(1.0, 31), np.arange(1.0, 41)))
     return folder
 
