@@ -6,8 +6,9 @@ import re
 import socketserver
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 from live_fakes import QuietServer
@@ -70,9 +71,6 @@ class _HttpHandler(http.server.BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-Answer = Callable[[str], bytes | Iterator[bytes] | None]
-
-
 class RtspCamera(QuietServer, socketserver.ThreadingTCPServer):
     """Sends a video, the bytes of MPEG-TS, again and again.
 
@@ -84,7 +82,7 @@ class RtspCamera(QuietServer, socketserver.ThreadingTCPServer):
     piece = 1 << 16
     host = "127.0.0.1"
 
-    def __init__(self, video: bytes, ask: str = "", answer: Answer = lambda _: None) -> None:
+    def __init__(self, video: bytes, ask: str = "", answer=lambda _: None) -> None:
         super().__init__((self.host, 0), _RtspHandler)
         self.video, self.ask, self.answer = video, ask, answer
         self.requests, self.secrets = [], []
@@ -101,12 +99,8 @@ class _RtspHandler(socketserver.StreamRequestHandler):
                 pass
 
     def _request(self) -> str:
-        lines = []
-        while (line := self.rfile.readline().decode("latin-1").strip()) or not lines:
-            if not line:
-                return ""
-            lines.append(line)
-        return "\n".join(lines)
+        lines = takewhile(bytes.strip, self.rfile)  # up to an empty one, or to the end of the connection
+        return "\n".join(line.decode("latin-1").strip() for line in lines)
 
     def _reply(self, request: str) -> bool:
         server, method = self.server, request.partition(" ")[0]
