@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy import ndimage
 
+from bgsub.scene import _shadow_kernels
 from bgsub.scene._frame_kernels import CHUNK
 
 
@@ -327,3 +328,96 @@ def turned(rows, y, target, low_rank, where=None):
     """The rows U', (k, m), changed as little as possible so that ``U y = target`` where `where` is set."""
     change = np.outer(y, target - low_rank) / (y @ y)
     return rows + (change if where is None else change * (where != 0))
+
+
+# ---- shadows ------------------------------------------------------------------------------------------------------
+
+
+def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack):
+    """Which foreground pixels are the background, tinted or not, times a factor in a range, or near it with one near 1.
+
+    Limits are wider by `slack`.
+    """
+    square = np.sum(l * l, axis=2) + 1e-4
+    g = np.sum(x * l, axis=2) / square
+    even = g[:, :, np.newaxis]
+    tinted = (1 + (1 - even) * tint) * l
+    along = [np.sum(x * y, axis=2) ** 2 / (np.sum(y * y, axis=2) + 1e-4) for y in (l, tinted)]
+    distance = np.maximum(np.sum(x * x, axis=2) - np.max(along, axis=0), 0.0)
+    more, less = 1 + slack, 1 - slack
+    is_near = (g < lightest * more) & (((1 - g) / _shadow_kernels._WEAK) ** 2 + distance / weak**2 < more)
+    is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
+    return (mask != 0) & (is_dark | is_near)
+
+
+def shadow_sums(x, l, i, j):
+    """Brightnesses in 3x3 pixels, the RMS of what no factor explains, RMS of the background, and correlation."""
+    box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
+    p, q = x[box].mean(axis=2).ravel(), l[box].mean(axis=2).ravel()
+    g = p @ q / (q @ q + 1e-4 / x.shape[2] ** 2)
+    rest = np.sqrt(max(p @ p - g * (p @ q), 0) / 9)
+    return rest, q.std(), np.corrcoef(p, q)[0, 1] if p.std() > 0 and q.std() > 0 else 0.0
+
+
+def shadow_steps(x, l, slack=0.0):
+    """Steps of 0.1 of the brightness relative to that of the background, plus `slack`."""
+    ratio = 10 * x.sum(axis=-1) / l.sum(axis=-1) + 10 * slack
+    return np.clip(np.floor(ratio + 0.5), 0, _shadow_kernels.FACTORS - 1).astype(int)
+
+
+def shadow_seen(x, l, is_seen, slack):
+    """Where shadows of a factor have been seen; fewer with a negative `slack`, more with a positive one."""
+    known = [is_seen[shadow_steps(x, l, d)] != 0 for d in (-abs(slack), abs(slack))]
+    return (np.any if slack > 0 else np.all)(known, axis=0)
+
+
+def is_inner(mask):
+    """Which pixels have eight neighbours, all of them foreground."""
+    return ndimage.binary_erosion(mask, np.ones((3, 3)))
+
+
+def shadow_votes(p, q, mask):
+    """Return the votes of the middle of 3x3 pixels, and the distances of its numbers to their limits."""
+    bins, square = 17, np.sum(q[1, 1] ** 2)
+    g, ratios = np.sum(p[1, 1] * q[1, 1]) / square, p.sum(axis=(0, 1)) / q.sum(axis=(0, 1))
+    brightness, usual = p.sum(axis=2).ravel(), q.sum(axis=2).ravel()
+    correlation = np.corrcoef(brightness, usual)[0, 1]
+    numbers = np.array([q[1, 1].min() - 0.1, g - 0.35, 0.85 - g, usual.std() - 3 * 0.015, correlation - 0.9])
+    t = (ratios / g - 1) / (1 - g) / 0.1
+    row, column = (t[c] - t[1] + bins // 2 for c in (0, 2))
+    votes = np.zeros((2, bins, bins))
+    if (numbers[:4] > 0).all() and (mask != 0).all() and max(abs(t[0] - t[1]), abs(t[2] - t[1])) < bins / 2:
+        votes[:, round(row), round(column)] = correlation > 0.9, 1
+    return votes, np.append(numbers, [abs(row % 1 - 0.5), abs(column % 1 - 0.5)])
+
+
+def shadow_outline(x, l, mask):
+    """Pixels of the outline on each side, lit ones and all."""
+    (h, w), every, depth, least = mask.shape, _shadow_kernels._EVERY, _shadow_kernels._DEPTH, _shadow_kernels._LIT
+    counts = np.zeros((8, 2), int)
+    for i in [i for i in range(depth, h - depth) if i % every == 0]:
+        for j in range(depth, w - depth):
+            for side, (dy, dx) in enumerate(_shadow_kernels.STEPS):
+                near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
+                if mask[i, j] and near and not far:
+                    counts[side] += np.float32(x[i, j].sum()) >= least * np.float32(l[i, j].sum()), 1
+    return counts
+
+
+def shadow_walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
+    """Walk in from each pixel at the background, one after the other; -1 outside."""
+    h, w = mask.shape
+    cast = np.zeros_like(mask)
+    for start in np.argwhere(mask):
+        i, j = start
+        if not (0 <= i + dy < h and 0 <= j + dx < w) or mask[i + dy, j + dx] or levels[i, j] >= faintest:
+            continue
+        darkest = np.inf
+        while 0 <= i < h and 0 <= j < w and mask[i, j]:
+            level = levels[i, j]
+            goes_on = level <= darkest + rise if level <= umbra else level < darkest - fall
+            if not goes_on and darkest < np.inf:
+                break
+            cast[i, j], darkest = 1, min(level, darkest)
+            i, j = i - dy, j - dx
+    return cast

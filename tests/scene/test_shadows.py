@@ -21,61 +21,21 @@ GREY = pytest.param(1, marks=pytest.mark.slow)
 SLACK = 0.002  # relative error of differences of squares in float32
 
 
-def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack):
-    """Which foreground pixels are the background, tinted or not, times a factor in a range, or near it with one near 1.
-
-    Limits are wider by `slack`.
-    """
-    square = np.sum(l * l, axis=2) + 1e-4
-    g = np.sum(x * l, axis=2) / square
-    even = g[:, :, np.newaxis]
-    tinted = (1 + (1 - even) * tint) * l
-    along = [np.sum(x * y, axis=2) ** 2 / (np.sum(y * y, axis=2) + 1e-4) for y in (l, tinted)]
-    distance = np.maximum(np.sum(x * x, axis=2) - np.max(along, axis=0), 0.0)
-    more, less = 1 + slack, 1 - slack
-    is_near = (g < lightest * more) & (((1 - g) / kernels._WEAK) ** 2 + distance / weak**2 < more)
-    is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
-    return (mask != 0) & (is_dark | is_near)
-
-
-def sums_of(x, l, i, j):
-    """Brightnesses in 3x3 pixels, the RMS of what no factor explains, RMS of the background, and correlation."""
-    box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
-    p, q = x[box].mean(axis=2).ravel(), l[box].mean(axis=2).ravel()
-    g = p @ q / (q @ q + 1e-4 / x.shape[2] ** 2)
-    rest = np.sqrt(max(p @ p - g * (p @ q), 0) / 9)
-    return rest, q.std(), np.corrcoef(p, q)[0, 1] if p.std() > 0 and q.std() > 0 else 0.0
-
-
-def steps_of(x, l, slack=0.0):
-    """Steps of 0.1 of the brightness relative to that of the background, plus `slack`."""
-    ratio = 10 * x.sum(axis=-1) / l.sum(axis=-1) + 10 * slack
-    return np.clip(np.floor(ratio + 0.5), 0, kernels.FACTORS - 1).astype(int)
-
-
-def seen(x, l, is_seen, slack):
-    """Where shadows of a factor have been seen; fewer with a negative `slack`, more with a positive one."""
-    known = [is_seen[steps_of(x, l, d)] != 0 for d in (-abs(slack), abs(slack))]
-    return (np.any if slack > 0 else np.all)(known, axis=0)
-
-
-def is_inner(mask):
-    """Which pixels have eight neighbours, all of them foreground."""
-    return ndimage.binary_erosion(mask, np.ones((3, 3)))
-
-
 def assert_weights(weight, x, l, mask, dark, restless, texture, coloured, weights):
     """Compare weights with a twin, except where rounding decides."""
-    inner, least, most = is_inner(mask), *(steps_of(x, l, slack) for slack in (-SLACK, SLACK))
+    inner, least, most = reference.is_inner(mask), *(reference.shadow_steps(x, l, slack) for slack in (-SLACK, SLACK))
     on_border = np.pad(np.zeros([max(n - 2, 0) for n in mask.shape], bool), 1, constant_values=True)
     for i, j in np.ndindex(mask.shape):
         expected = 0 if mask[i, j] == 0 else 4 if dark[i, j] else -4
         if dark[i, j] and restless[i, j]:
             expected = 0
         elif dark[i, j] and inner[i, j]:
-            rest, uneven, correlation = sums_of(x, l, i, j)
+            rest, uneven, correlation = reference.shadow_sums(x, l, i, j)
             box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
-            steps = [int(steps_of(x[box].sum(axis=(0, 1)), l[box].sum(axis=(0, 1)), s)) for s in (-SLACK, SLACK)]
+            steps = [
+                int(reference.shadow_steps(x[box].sum(axis=(0, 1)), l[box].sum(axis=(0, 1)), s))
+                for s in (-SLACK, SLACK)
+            ]
             limits = abs(rest / texture - 1), abs(uneven / 0.015 - 1), abs(correlation - 0.9)
             if min(limits) < SLACK or steps[0] != steps[1]:
                 continue
@@ -130,17 +90,17 @@ def test_classify_equals_its_twin(channels, h, w, seed):
 
     def may_be_dark(slack):
         limits = tint, darkest, faintest
-        near, all_of_them = (darkened(*wide, mask, *limits, error, *weak, slack) for error in (colour, far))
-        return near | (all_of_them & seen(*wide, is_seen, slack))
+        near, all_of_them = (reference.darkened(*wide, mask, *limits, error, *weak, slack) for error in (colour, far))
+        return near | (all_of_them & reference.shadow_seen(*wide, is_seen, slack))
 
     def is_dark(slack):  # unless a factor below 0.35 speaks against it
-        against = [weights[steps_of(*wide, d)] < 0 for d in (-abs(slack), abs(slack))]
+        against = [weights[reference.shadow_steps(*wide, d)] < 0 for d in (-abs(slack), abs(slack))]
         deep = wide[0].sum(axis=2) < (0.35 - slack) * wide[1].sum(axis=2)
         return may_be_dark(slack) & ~(deep & (np.all if slack > 0 else np.any)(against, axis=0))
 
     assert_between(dark, is_dark)
     assert_weights(weight, *wide, mask, dark, sigma > 0.02, texture, coloured, weights)
-    counted = [(sigma < 0.02) & is_inner(mask) & may_be_dark(slack) for slack in (-SLACK, SLACK)]
+    counted = [(sigma < 0.02) & reference.is_inner(mask) & may_be_dark(slack) for slack in (-SLACK, SLACK)]
     assert counted[0].sum() <= new[2].sum() <= counted[1].sum()
     half = F(0.5)  # the same frame in another unit
     again = np.zeros_like(mask)
@@ -177,7 +137,7 @@ def test_add_likeness_equals_its_twin(seed):
     sums += tuple(F(channels**2 * total) for total in (x @ l, l @ l, x @ x))
     k = kernels.add_likeness(sums, F(scale**2 / (9 * channels**2)), new)
     if abs(10 * x.sum() / l.sum() % 1 - 0.5) > SLACK:
-        assert k == steps_of(x, l)
+        assert k == reference.shadow_steps(x, l)
     variance, together = l.var() * scale**2, np.mean((x - x.mean()) * (l - l.mean())) * scale**2
     less = min(1, 0.001 / variance)
     expected = [less * together, less * variance * x.sum() / l.sum(), 1]
@@ -295,21 +255,6 @@ def learn(segmenter, x, l, mask, black=0.0):
     return kernels.learn_shadows(x, l, limits, mask, reference.filled(mask), True, *learned)
 
 
-def votes_of(p, q, mask):
-    """Return the votes of the middle of 3x3 pixels, and the distances of its numbers to their limits."""
-    bins, square = 17, np.sum(q[1, 1] ** 2)
-    g, ratios = np.sum(p[1, 1] * q[1, 1]) / square, p.sum(axis=(0, 1)) / q.sum(axis=(0, 1))
-    brightness, usual = p.sum(axis=2).ravel(), q.sum(axis=2).ravel()
-    correlation = np.corrcoef(brightness, usual)[0, 1]
-    numbers = np.array([q[1, 1].min() - 0.1, g - 0.35, 0.85 - g, usual.std() - 3 * 0.015, correlation - 0.9])
-    t = (ratios / g - 1) / (1 - g) / 0.1
-    row, column = (t[c] - t[1] + bins // 2 for c in (0, 2))
-    votes = np.zeros((2, bins, bins))
-    if (numbers[:4] > 0).all() and (mask != 0).all() and max(abs(t[0] - t[1]), abs(t[2] - t[1])) < bins / 2:
-        votes[:, round(row), round(column)] = correlation > 0.9, 1
-    return votes, np.append(numbers, [abs(row % 1 - 0.5), abs(column % 1 - 0.5)])
-
-
 @given(seed=st.integers(0, 999), black=st.sampled_from([0.0, 0.05]))
 @settings(max_examples=40)
 def test_votes_equal_their_twin(seed, black):
@@ -322,7 +267,9 @@ def test_votes_equal_their_twin(seed, black):
     for i in range(1, h - 1):
         for j in range(1, w - 1):
             box, found = np.s_[i - 1 : i + 2, j - 1 : j + 2], np.zeros((2, 17, 17))
-            expected, distances = votes_of(x[box].astype(float) - black, l[box].astype(float) - black, mask[box])
+            expected, distances = reference.shadow_votes(
+                x[box].astype(float) - black, l[box].astype(float) - black, mask[box]
+            )
             flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1), np.uint64(i * w + j), np.uint64(w), np.uint64(3)
             kernels.vote(*flat, levels, found)
             if np.abs(distances).min() > 1e-3:  # else rounding decides
@@ -388,26 +335,10 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     assert not answer(image * (0.7, 1, 1.15))  # an infrared camera
     assert not answer(np.concatenate([image, np.full_like(image[..., :1], 255)], axis=2))  # an opaque picture
     assert not answer(image + np.array([0, 3, 6]))  # as lossy video makes it
-    stray, few, coloured = image.copy(), image.copy(), image.copy()
-    stray[:3, :10, 2] += 50
-    few[:8, :10, 2] += 50
-    coloured[:30, :30, 2] += 50
-    assert not answer(stray)
-    assert answer(few)
-    assert answer(coloured)
-
-
-def outline(x, l, mask):
-    """Pixels of the outline on each side, lit ones and all."""
-    (h, w), every, depth, least = mask.shape, kernels._ROW_STEP, kernels._DEPTH, kernels._LIT
-    counts = np.zeros((8, 2), int)
-    for i in [i for i in range(depth, h - depth) if i % every == 0]:
-        for j in range(depth, w - depth):
-            for side, (dy, dx) in enumerate(STEPS):
-                near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
-                if mask[i, j] and near and not far:
-                    counts[side] += F(x[i, j].sum()) >= least * F(l[i, j].sum()), 1
-    return counts
+    for rows, columns, is_coloured in ((3, 10, False), (8, 10, True), (30, 30, True)):
+        stained = image.copy()
+        stained[:rows, :columns, 2] += 50
+        assert answer(stained) == is_coloured
 
 
 @given(h=st.integers(1, 24), w=st.integers(1, 80), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
@@ -420,27 +351,8 @@ def test_count_outline_equals_its_twin(h, w, channels, seed):
     segmenter._new_outline[:] = 9.0
     learn(segmenter, x, l, mask, black)
     np.testing.assert_array_equal(
-        segmenter._new_outline, outline(x.astype(float) - black, l.astype(float) - black, mask)
+        segmenter._seen, reference.shadow_outline(x.astype(float) - black, l.astype(float) - black, mask)
     )
-
-
-def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
-    """Walk in from each pixel at the background, one after the other; -1 outside."""
-    h, w = mask.shape
-    cast = np.zeros_like(mask)
-    for start in np.argwhere(mask):
-        i, j = start
-        if not (0 <= i + dy < h and 0 <= j + dx < w) or mask[i + dy, j + dx] or levels[i, j] >= faintest:
-            continue
-        darkest = np.inf
-        while 0 <= i < h and 0 <= j < w and mask[i, j]:
-            level = levels[i, j]
-            goes_on = level <= darkest + rise if level <= umbra else level < darkest - fall
-            if not goes_on and darkest < np.inf:
-                break
-            cast[i, j], darkest = 1, min(level, darkest)
-            i, j = i - dy, j - dx
-    return cast
 
 
 @given(
@@ -460,7 +372,7 @@ def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     black = F(0.125 * (seed % 2))
     arrays = x.astype(F) + black, l.astype(F) + black, F(0.1), black
     kernels.walk_in((0,) * channels, dy, dx, *arrays, mask, cast, np.empty((h, w), F))
-    expected = walk(dy, dx, p / (q + float(kernels._BLACK_OFFSET) / 0.1), mask, *map(float, limits))
+    expected = reference.shadow_walk(dy, dx, p / (q + float(kernels._BLACK) / 0.1), mask, *map(float, limits))
     assert np.mean(cast != expected) < 0.02  # rounding at the limits
 
 
