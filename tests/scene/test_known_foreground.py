@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
+from bgsub.scene.scene_manager import SceneManager
 from bgsub.tracking.subspace import Subspace
 
 H, W, FPS = 48, 64, 10
@@ -43,6 +44,19 @@ def test_known_foreground_in_any_order_of_memory():
             frame = cv2.warpAffine(street(), turned, (W, H), borderMode=cv2.BORDER_REFLECT) if i > 9 else street()
             masks.append(subtractor.apply(frame, knownForegroundMask=known))
     np.testing.assert_array_equal(masks[:16], masks[16:])
+
+
+def test_known_foreground_at_cuts_lies_as_the_background(monkeypatch):
+    subtractor, given, is_new = BackgroundSubtractor(start_frames=8, threads=1), [], SceneManager._is_new
+    monkeypatch.setattr(SceneManager, "_is_new", lambda self, *args: (given.append(args[1]), is_new(self, *args))[1])
+    frame, known = street(), np.zeros((H, W), np.uint8)
+    for _ in range(12):
+        subtractor.apply(frame)
+    frame[KNOWN], known[KNOWN] = 250, 1
+    frame, moved = (np.roll(image, (3, 5), axis=(0, 1)) for image in (frame, known))  # the camera
+    for _ in range(6):
+        subtractor.apply(frame, knownForegroundMask=moved)
+    np.testing.assert_array_equal(given[-1], known)
 
 
 def test_an_object_before_black_is_absorbed():

@@ -8,7 +8,6 @@ import pytest
 
 from bgsub import BackgroundSubtractor
 from bgsub.scene.registration import Movement, Registration
-from bgsub.scene.scene_manager import SceneManager
 
 pytestmark = pytest.mark.large
 H, W = 96, 128
@@ -28,12 +27,12 @@ def picture(seed=0, channels=3):
 
 
 class Camera:
-    def __init__(self, background, seed=1):
-        self.background, self.rng = background, np.random.default_rng(seed)
+    def __init__(self, background, seed=1, noise=2.0):
+        self.background, self.rng, self.noise = background, np.random.default_rng(seed), noise
 
-    def frame(self, image=None, noise=2.0):
+    def frame(self, image=None):
         image = self.background if image is None else image
-        return np.clip(image + self.rng.normal(0, noise, image.shape), 0, 255).astype(np.uint8)
+        return np.clip(image + self.rng.normal(0, self.noise, image.shape), 0, 255).astype(np.uint8)
 
 
 @pytest.fixture
@@ -93,9 +92,10 @@ def test_light_is_explained_and_objects_stay(camera, name):
 def test_a_room_is_still_seen_when_its_lamps_go_out(camera):
     subtractor = started(camera)
     image, where = with_object(camera.background)
+    dark = Camera(0.2 * image, noise=0.5)
     for _ in range(10):
         again = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
-        frame = camera.frame(0.2 * image, noise=0.5)
+        frame = dark.frame()
         result = subtractor.process(frame)
         assert result.event is None  # one gain
         np.testing.assert_array_equal(again.apply(frame), result.mask)
@@ -103,7 +103,7 @@ def test_a_room_is_still_seen_when_its_lamps_go_out(camera):
     for _ in range(3):
         mask = subtractor.apply(camera.frame())
     assert share(mask) < 0.02
-    subtractor.apply(camera.frame(0.2 * image, noise=0.5))  # for one frame
+    subtractor.apply(dark.frame())  # for one frame
     result = subtractor.process(camera.frame(image))
     assert result.event is None
     assert_found(result.mask, where, 0.8, 0.02)
@@ -112,9 +112,9 @@ def test_a_room_is_still_seen_when_its_lamps_go_out(camera):
 def test_lamps_that_go_on_are_light():
     """What is noise and rounding in the dark exceeds the threshold of the dark by then."""
     lit = picture()
-    subtractor, dark, camera = BackgroundSubtractor(**QUICK), Camera(0.12 * lit), Camera(lit)
+    subtractor, dark, camera = BackgroundSubtractor(**QUICK), Camera(0.12 * lit, noise=0.8), Camera(lit)
     for _ in range(40):
-        subtractor.apply(dark.frame(noise=0.8))
+        subtractor.apply(dark.frame())
     image, where = with_object(lit)
     for _ in range(10):
         result = subtractor.process(camera.frame(image))
@@ -399,13 +399,12 @@ def test_something_close_to_the_lens_is_no_cut(width):
 
 @pytest.mark.parametrize("noise", [2.0, 8.0])
 def test_something_close_to_a_bare_wall_is_no_cut(noise):
-    camera = Camera(np.full((H, W, 3), 120.0))
-    subtractor = BackgroundSubtractor(**QUICK)
+    camera, subtractor = Camera(np.full((H, W, 3), 120.0), noise=noise), BackgroundSubtractor(**QUICK)
     for _ in range(20):
-        subtractor.apply(camera.frame(noise=noise))
+        subtractor.apply(camera.frame())
     for number in range(8):
         near, where = with_object(camera.background, W - 78, 0, 78, H, seed=number)
-        result = subtractor.process(camera.frame(near, noise=noise))
+        result = subtractor.process(camera.frame(near))
         assert result.event is None
         assert share(result.mask, where) > 0.8
 
@@ -436,18 +435,6 @@ def test_a_jolt_of_a_shaking_camera_is_no_cut_and_a_cut_is_one(monkeypatch):
         assert number != 10 or not found.mask.any()  # nothing in it can be told
     assert len(events) == 1
     assert 20 < events[0] < 35
-
-
-def test_known_foreground_at_cuts_lies_as_the_background(monkeypatch):
-    camera, given, is_new, known = Camera(picture()), [], SceneManager._is_new, np.zeros((H, W), np.uint8)
-    subtractor = started(camera)
-    monkeypatch.setattr(SceneManager, "_is_new", lambda self, *args: (given.append(args[1]), is_new(self, *args))[1])
-    image, where = with_object(camera.background)
-    known[where] = 1
-    image, moved = (np.roll(one, (3, 5), axis=(0, 1)) for one in (image, known))  # the camera
-    for _ in range(6):
-        subtractor.apply(camera.frame(image), knownForegroundMask=moved)
-    np.testing.assert_array_equal(given[-1], known)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.02])
