@@ -18,7 +18,7 @@ START = 20
 
 # Start phase, its end, covered lens, cuts, standing object, ghost.
 LONG_RUNS = (0, START - 1, START, 63, 101, 125, 131, 170, 201)
-SELECTED = (START - 1, 63, 131, 201)
+SELECTED = (2, 10, START - 1, 63, 131, 201)
 
 
 @cache
@@ -37,6 +37,7 @@ def lobby(length=260, **options):
 CASES = {
     "colour": ({}, {}, None),
     "shaking": ({}, {"shake": 2.0}, None),
+    "noisy": ({}, {"noise": 12.0}, None),  # smoothed
     "grey": ({"scale": 0.5}, {"channels": 1}, None),
     "float": ({"surrogate": "lp"}, {}, lambda frames: frames.astype(np.float32) / 255),
     "half": ({"scale": 0.6}, {}, lambda frames: (frames / 255).astype(np.float16)),

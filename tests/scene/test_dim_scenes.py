@@ -128,17 +128,3 @@ def test_values_below_zero_are_saved():
     other = BackgroundSubtractor()
     other.apply(np.random.default_rng(0).uniform(-0.2, 0.8, (60, 80)).astype(F))
     assert BackgroundSubtractor.from_snapshot(*other.snapshot())._scenes.model._darkest == 0
-
-
-@pytest.mark.large
-def test_a_noisy_stream_goes_on_from_a_snapshot():
-    frames, _ = pictures(60, noise=12)
-    subtractor = BackgroundSubtractor(start_frames=20)
-    for index, frame in enumerate(frames):
-        if index in (2, 10, 50):
-            other = BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
-            copies = frames[index : index + 8]
-            expected = [subtractor.apply(copy) for copy in copies]
-            subtractor = BackgroundSubtractor.from_snapshot(*other.snapshot())
-            np.testing.assert_array_equal([other.apply(copy) for copy in copies], expected)
-        subtractor.apply(frame)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_snapshot import parts
 
 from bgsub import BackgroundSubtractor
 from bgsub.separation import FOREGROUND, FrameEvent
@@ -47,11 +48,8 @@ def test_a_stream_continues_bit_for_bit_in_the_middle_of_the_fit(small_parts, tm
     subtractor.save(tmp_path / "model.npz")
     other = BackgroundSubtractor.load(tmp_path / "model.npz")
     for frame in frames[i + 1 :]:
-        one, two = subtractor.process(frame), other.process(frame)
-        assert one.phase == two.phase
-        for name in ("mask", "background", "residual"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-    assert one.phase == "tracking"
+        assert parts(subtractor.process(frame)) == parts(other.process(frame))
+    assert subtractor.phase == "tracking"
 
 
 @pytest.mark.usefixtures("small_parts")
