@@ -150,19 +150,20 @@ def test_learning_rates():
 
 
 @pytest.mark.large
-def test_known_foreground_is_shown_and_not_learned():
-    known = np.zeros((24, 32), np.uint8)
-    known[5:15, 5:15] = 1
-    results = []
+@pytest.mark.parametrize(("scale", "place"), [(1, np.s_[5:15, 5:15]), (0.5, np.s_[5:15, 5:15]), (0.5, np.s_[20, 3:30])])
+def test_known_foreground_is_shown_and_not_learned(scale, place):
+    known, results = np.zeros((24, 32), np.uint8), []
+    known[place] = 1
     for use in (None, known):
-        subtractor, frames = BackgroundSubtractor(**QUICK), still()
+        subtractor, frames = BackgroundSubtractor(**QUICK, scale=scale), still(is_flat=scale < 1)
         feed(subtractor, frames, 15)
-        for _ in range(30):
+        for i in range(30):
             frame = next(frames)
-            frame[5:15, 5:15] += 7
+            frame[place] = frame[place] + 7 if i < 29 else 255
             mask = subtractor.apply(frame, knownForegroundMask=use)
-        results.append((mask, subtractor.getBackgroundImage()[5:15, 5:15].astype(float).mean()))
-    assert (results[1][0][5:15, 5:15] == 255).all()
+        results.append((mask, subtractor.getBackgroundImage()[place].astype(float).mean()))
+    assert (results[1][0][place] == 255).all()
+    assert not results[1][0][:4].any()
     assert results[0][1] - results[1][1] > 3
     with pytest.raises(ParameterError, match=r"knownForegroundMask must have shape \(24, 32\), got \(2, 2\)"):
         subtractor.apply(next(frames), knownForegroundMask=np.zeros((2, 2)))

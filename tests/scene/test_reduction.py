@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference_scene import Texture
 
 import bgsub.scene.reduction
-from bgsub import BackgroundSubtractor, ParameterError
+from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.numerics.jit import constant
 from bgsub.parameters import SubtractorParameters
@@ -139,22 +139,7 @@ def test_thin_known_pixels_are_kept(shape, scale):
 
 
 @pytest.mark.large
-def test_known_foreground_is_shown_and_not_learned():
-    known = np.zeros((48, 64), bool)
-    known[20, 5:60] = True
-    rng, subtractor = np.random.default_rng(0), BackgroundSubtractor(**QUICK)
-    colour = rng.uniform(0.2, 0.5, 3)
-    for i in range(30):
-        frame = (255 * (colour + 0.01 * rng.standard_normal((48, 64, 3)))).astype(np.uint8)
-        clean = frame.copy()
-        if i >= 15:
-            frame[known] = 255
-        mask = subtractor.apply(frame, knownForegroundMask=known if i >= 15 else None)
-        assert np.all(mask[known] == (255 if i >= 15 else 0))
-        assert not mask[:16].any()
-    np.testing.assert_allclose(subtractor.getBackgroundImage()[known], clean[known], atol=12)
-    with pytest.raises(ParameterError, match=r"knownForegroundMask must have shape \(48, 64\), got \(24, 32\)"):
-        subtractor.apply(frame, knownForegroundMask=known[::2, ::2])
+def test_results_of_a_covered_lens_have_full_size():
     textured = (255 * Texture(1, 3).seen(48, 64)).astype(np.uint8)
     subtractor = BackgroundSubtractor(**QUICK)
     for _ in range(20):
