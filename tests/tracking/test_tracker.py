@@ -63,33 +63,22 @@ def test_every_step_keeps_the_laws(number, surrogate):
 
 
 @pytest.mark.large
-@fixed_with(mu=0.2)
-@pytest.mark.parametrize(("k", "size"), [(1, 1), (5, 1), (5, 10)])
-def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, k, size):
-    tracker = SubspaceTracker(k, **fixed)
-    tracker.partial_fit(np.zeros(250))
-    for x, U in stream(250, k, 600, seed=k):  # noqa: B007
-        tracker.partial_fit(size * x)
-    assert angle(tracker.components_, U) < 0.05
-
-
-@pytest.mark.large
-@fixed_with(mu=0.2, forgetting=0.1)
-def test_a_turning_subspace_is_followed(fixed):
-    tracker = SubspaceTracker(2, **fixed)
-    for x, U in stream(300, 2, 600, seed=4, turn=2e-3):  # noqa: B007
-        tracker.partial_fit(x)
-    assert angle(tracker.components_, U) < 0.1
-
-
-@pytest.mark.large
-@fixed_with(mu=0.2)
-def test_incomplete_vectors_suffice(fixed):
-    rng, tracker = np.random.default_rng(5), SubspaceTracker(2, **fixed)
-    for x, U in stream(400, 2, 800, seed=5, outliers=0.05):  # noqa: B007
-        observed = rng.random(400) < 0.25
-        tracker.partial_fit(np.where(observed, x, np.nan), observed)
-    assert angle(tracker.components_, U) < 0.1
+@pytest.mark.parametrize("is_fixed", [False, True])
+@pytest.mark.parametrize(
+    ("m", "k", "n", "size", "seen", "bound", "options"),
+    [
+        *((250, k, 600, size, 1, 0.05, {"seed": k}) for k, size in ((1, 1), (5, 1), (5, 10))),  # still
+        (300, 2, 600, 1, 1, 0.1, {"seed": 4, "turn": 2e-3}),
+        (400, 2, 800, 1, 0.25, 0.1, {"seed": 5, "outliers": 0.05}),  # incomplete vectors
+    ],
+)
+def test_a_subspace_is_found_from_a_cold_start_with_a_zero_vector(is_fixed, m, k, n, size, seen, bound, options):
+    rng, given = np.random.default_rng(5), FIXED | {"mu": 0.2, "forgetting": 0.1 if "turn" in options else 0.05}
+    tracker = SubspaceTracker(k, **(given if is_fixed else {})).partial_fit(np.zeros(m))
+    for x, U in stream(m, k, n, **options):  # noqa: B007
+        observed = rng.random(m) < seen if seen < 1 else None
+        tracker.partial_fit(size * x if observed is None else np.where(observed, x, np.nan), observed)
+    assert angle(tracker.components_, U) < bound
 
 
 @pytest.mark.large
