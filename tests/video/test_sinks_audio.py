@@ -86,11 +86,13 @@ def sounds(path):
         return bool(container.streams.audio)
 
 
-def take(source, sink, first=0.0, last=SECONDS):
-    with open_source(source) as frames, sink:
+def take(source, target, first=0.0, last=SECONDS):
+    """Write the frames of a part of a video with its sound; return the file."""
+    with open_source(source) as frames, VideoSink(target, "foreground", RATE, audio_from=source) as sink:
         for frame in frames:
             if first <= frame.time <= last:
                 sink.write(frame, separate(frame.image))
+    return target
 
 
 @pytest.mark.parametrize(
@@ -107,10 +109,9 @@ def take(source, sink, first=0.0, last=SECONDS):
 def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay, target, expected):
     source = write_flash(tmp_path / f"in.{suffix}", codec, delay)
     for first, last in ((0, SECONDS), (1.6, 3.0)):
-        sink = VideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
-        take(source, sink, first, last)
-        name, begin, end, heard = listen(sink.path)
-        flash, seen = look(sink.path)
+        made = take(source, tmp_path / f"foreground.{target}", first, last)
+        name, begin, end, heard = listen(made)
+        flash, seen = look(made)
         assert name == expected
         assert flash == pytest.approx(FLASH - first, abs=0.002)
         assert begin == pytest.approx(flash, abs=0.02)
@@ -121,38 +122,34 @@ def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay, target, ex
 
 def test_flash_and_beep_stay_together_after_a_start_within_a_group_of_pictures(tmp_path):
     source = rewritten(write_flash(tmp_path / "whole.ts", encoder="libx264"), tmp_path / "in.ts", begin=1.1)
-    sink = VideoSink(tmp_path / "foreground.mkv", "foreground", RATE, audio_from=source)
-    take(source, sink)
-    flash, _seen = look(sink.path)
+    made = take(source, tmp_path / "foreground.mkv")
+    flash, _seen = look(made)
     assert 0.5 < flash < FLASH - 1.2
-    assert listen(sink.path)[1] == pytest.approx(flash, abs=0.02)
+    assert listen(made)[1] == pytest.approx(flash, abs=0.02)
 
 
 def test_the_sound_goes_on_where_the_clock_starts_over(tmp_path):
     source = write_flash(tmp_path / "in.ts")
     source.write_bytes(2 * source.read_bytes())
-    sink = VideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=source)
-    take(source, sink, 0, 2 * SECONDS)
-    assert look(sink.path)[1] == pytest.approx(2 * SECONDS - 1 / RATE, abs=0.002)
-    _name, begin, end, _last = listen(sink.path)
+    made = take(source, tmp_path / "foreground.mp4", 0, 2 * SECONDS)
+    assert look(made)[1] == pytest.approx(2 * SECONDS - 1 / RATE, abs=0.002)
+    _name, begin, end, _last = listen(made)
     assert (begin, end) == pytest.approx((FLASH, SECONDS + FLASH + 0.04), abs=0.06)
-    later = VideoSink(tmp_path / "later.mp4", "foreground", RATE, audio_from=source)
-    take(source, later, SECONDS + 1, 2 * SECONDS)
-    assert look(later.path)[0] == pytest.approx(FLASH - 1, abs=0.002)
-    assert listen(later.path)[1] == pytest.approx(FLASH - 1, abs=0.06)
+    later = take(source, tmp_path / "later.mp4", SECONDS + 1, 2 * SECONDS)
+    assert look(later)[0] == pytest.approx(FLASH - 1, abs=0.002)
+    assert listen(later)[1] == pytest.approx(FLASH - 1, abs=0.06)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_metadata_that_are_not_utf8_do_not_matter(tmp_path, suffix):
     source = rewritten(write_flash(tmp_path / f"plain.{suffix}"), tmp_path / f"in.{suffix}", title="TITLE")
     source.write_bytes(source.read_bytes().replace(b"TITLE", b"T\xff\xfe\xe9E"))
-    sink = VideoSink(tmp_path / f"foreground.{suffix}", "foreground", RATE, audio_from=source)
-    take(source, sink)
+    made = take(source, tmp_path / f"foreground.{suffix}")
     copied = tmp_path / f"copied.{suffix}"
     packets = PacketCopy(copied, source)
     packets.append(Piece(source))
     packets.close()
-    assert [listen(path)[0] for path in (sink.path, copied)] == ["aac", "aac"]
+    assert [listen(path)[0] for path in (made, copied)] == ["aac", "aac"]
 
 
 def test_sound_that_cannot_be_written_is_a_warning(tmp_path, frames, caplog):
