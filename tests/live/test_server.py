@@ -6,8 +6,9 @@ import re
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.client import HTTPConnection, parse_headers
 
 import numpy as np
 import pytest
@@ -53,25 +54,17 @@ class Client:
     @contextmanager
     def watch(self, path):
         """Yield a function that returns the next picture of a stream."""
-        with socket.create_connection(("127.0.0.1", self.port), 10) as connection:
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-            stream = connection.makefile("rb")
-            assert stream.readline().split()[1] == b"200"
-            while stream.readline().strip():
-                pass
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+            connection.request("GET", path)
+            with connection.getresponse() as stream:
+                assert stream.status == 200
 
-            def picture():
-                length = 0
-                while (line := stream.readline()).strip() or not length:
-                    assert line, "the stream has ended"
-                    name, _, value = line.partition(b":")
-                    length = int(value) if name.lower() == b"content-length" else length
-                return decode(stream.read(length))
+                def picture():
+                    while not stream.readline().startswith(b"--"):
+                        assert not stream.isclosed(), "the stream has ended"
+                    return decode(stream.read(int(parse_headers(stream)["Content-Length"])))
 
-            try:
                 yield picture
-            finally:
-                stream.close()
 
 
 @pytest.fixture
