@@ -227,7 +227,6 @@ def test_what_was_saturated_is_seen_when_the_light_falls(channels):
     assert 0.2 < np.mean(hidden) < 0.6
     illumination = Illumination(background.shape, THRESHOLD)
     light = illumination.explain(frame.reshape(-1), [background.reshape(-1)], 0.1, of_all=True)
-    assert light is not None
     lit = illumination.render(light, frame.reshape(-1)).reshape(frame.shape)
     assert np.mean(distance(frame, lit) < THRESHOLD) > 0.97
     dark = frame.copy()  # less light than that is no light
@@ -282,7 +281,6 @@ def test_only_the_newest_background_returns_in_its_own_light():
     assert illumination.returned(seen, now, fitted) is None
     illumination.remember(seen)
     found = illumination.returned(noisy(seen), now, fitted)
-    assert found is not None
     assert found.has_returned
     np.testing.assert_allclose(illumination.render(found), seen, atol=1e-6)
     assert illumination.returned(noisy(now), now, fitted) is None
@@ -423,10 +421,8 @@ def test_light_is_judged_where_the_background_is_known(channels):
     lit, other = noisy(0.7 * base).reshape(-1), noisy(0.7 * wrong).reshape(-1)
     illumination.set_limits(THRESHOLD, 1.0, np.flatnonzero(unknown))
     light = illumination.explain(lit, [believed.reshape(-1)], 0.35)
-    assert light is not None
     assert light.explained > 0.9
     assert illumination.explain(other, [believed.reshape(-1)], 0.35) is None
     illumination.set_limits(THRESHOLD, 1.0, np.arange(round(0.95 * unknown.size)))  # nearly nothing known: all counts
     light = illumination.explain(other, [believed.reshape(-1)], 0.35)
-    assert light is not None
     assert 0.7 < light.explained < 0.95
