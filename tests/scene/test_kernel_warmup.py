@@ -14,6 +14,7 @@ from kernel_programs import BEGIN, WHOLE
 from numba import config
 
 TESTS = Path(__file__).parents[1]
+PATH = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")]
 
 
@@ -23,8 +24,7 @@ def start(tmp_path):
     processes = []
 
     def program(code, **variables):
-        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-        known = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        known = {"PYTHONPATH": PATH, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         options = {"env": {**os.environ, **known, **variables}, "text": True, "start_new_session": True}
         processes.append(subprocess.Popen([sys.executable, "-c", code], **options, **pipes))
@@ -140,8 +140,7 @@ def test_cold_and_warm_processes_give_equal_masks(start):
 def reports():
     """Return the reports of two kinds of frames, which together show all types."""
     kinds, program = [("uint8", "3"), ("float32", "1")], TESTS / "table_of_kernels.py"
-    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "PYTHONPATH": path}}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "PYTHONPATH": PATH}}
     both = [subprocess.Popen([sys.executable, program, *kind], text=True, **pipes) for kind in kinds]
     ended = [process.communicate(timeout=250) for process in both]
     assert [process.returncode for process in both] == [0, 0], ended
