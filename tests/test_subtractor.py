@@ -65,7 +65,12 @@ def test_the_memory_layout_may_change_within_a_stream(dtype, scale):
 )
 def test_frame_types(shape, dtype, scale):
     subtractor, frames = BackgroundSubtractor(**QUICK, scale=scale), still(shape, dtype, is_flat=scale < 1)
-    for result in feed(subtractor, frames, 20):
+    results = feed(subtractor, frames, 5)
+    for _ in range(2):  # in both phases, a refused frame changes nothing
+        with pytest.raises(ParameterError, match="every frame must be like the first one"):
+            subtractor.apply(np.zeros((7, 7), dtype))
+        results += feed(subtractor, frames, 10)
+    for result in results:
         assert (result.mask.shape, result.mask.dtype) == (shape[:2], np.uint8)
         assert (result.residual.shape, result.residual.dtype) == (shape[:2], np.float32)
         for image in (result.frame, result.background, result.foreground):
@@ -78,8 +83,9 @@ def test_frame_types(shape, dtype, scale):
     if shape[2:] == (4,):
         last[..., 3] = top  # alpha is ignored
     np.testing.assert_allclose(subtractor.process(last).background / top, last / top, atol=0.06)
-    with pytest.raises(ParameterError, match="every frame must be like the first one"):
-        subtractor.apply(np.zeros((7, 7), dtype))
+    subtractor.clear()
+    assert subtractor.empty()
+    subtractor.apply(np.zeros((7, 7), np.uint8))
 
 
 @pytest.mark.large
@@ -188,22 +194,6 @@ def test_known_foreground_is_no_background_under_new_light():
         assert np.mean(background[11:14, 26:44]) == pytest.approx(150, abs=5)
     assert np.mean(backgrounds[0][16:24, 31:39]) > 210
     assert np.mean(backgrounds[1][16:24, 31:39]) < 160
-
-
-@pytest.mark.large
-@pytest.mark.slow
-def test_other_frame_formats_and_values_are_refused():
-    subtractor, frames = BackgroundSubtractor(**QUICK), still((24, 32), np.float32)
-    for n in (5, 10):
-        feed(subtractor, frames, n)
-        with pytest.raises(ParameterError, match=r"float32 of shape \(24, 32\), got float32 of shape \(24, 30\)"):
-            subtractor.apply(np.zeros((24, 30), np.float32))
-        with pytest.raises(ParameterError, match=r"must lie in \[0, 1\]"):
-            subtractor.apply(np.full((24, 32), 1e30, np.float32))
-    assert subtractor.process(next(frames)).share == 0
-    subtractor.clear()
-    assert subtractor.empty()
-    subtractor.apply(np.zeros((24, 30, 3), np.uint8))
 
 
 def test_invalid_parameters_and_model_files(tmp_path):
