@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cli_inputs import make_scene
 from live_fakes import FakeDisplay, wait_until
-from sink_kit import feed
+from sink_kit import feed, random_images
 from video_fakes import COUNT, FakeSource, ListSink, ThresholdSubtractor, make_frames, separate, write_video
 
 from bgsub._opencv import cv2
@@ -68,8 +68,7 @@ def test_large_pictures_are_reduced_and_frames_without_mask_shown(separation):
 
 @pytest.mark.parametrize(("dtype", "channels"), [("u1", ()), ("u2", (3,)), ("f2", (3,)), ("f4", ()), ("f8", (3,))])
 def test_all_frame_formats(dtype, channels):
-    full = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
-    separation = separate((np.random.default_rng(0).random((30, 40, *channels)) * full).astype(dtype))
+    separation = separate(random_images((30, 40, *channels), dtype))
     for view in LIVE_VIEWS:
         for longest in (None, 20):
             made = picture(separation, view, longest_side=longest)

@@ -6,6 +6,7 @@ import reference_reduction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_scene import Texture
+from sink_kit import random_images
 
 import bgsub.scene.reduction
 from bgsub import BackgroundSubtractor
@@ -42,15 +43,13 @@ def test_reduced_format(shape, scale, reduced):
     [("u1", (8, 12)), ("u2", (8, 12, 1)), ("f2", (8, 12, 3)), ("f4", (8, 12, 4)), ("f8", (8, 12)), ("u1", (8, 12, 3))],
 )
 def test_reduced_pixel_is_the_mean_of_its_area(shape, dtype):
-    rng, dtype = np.random.default_rng(1), np.dtype(dtype)
-    full = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
-    frame = (full * rng.random(shape)).astype(dtype)
+    frame = random_images(shape, dtype)
     reduction = Reduction(FrameFormat.of(frame), 0.25)
     reduced = reduction.reduce(frame)
     assert reduced is reduction.reduce(frame)
     assert reduced.dtype == reduction.frames.dtype
     mean = frame.astype(float).reshape(2, 4, 3, 4, -1).mean(axis=(1, 3)).reshape(2, 3, *shape[2:])
-    np.testing.assert_allclose(reduced, mean, rtol=0, atol=1 if full > 1 else 1e-3)
+    np.testing.assert_allclose(reduced, mean, rtol=0, atol=1 if dtype.startswith("u") else 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,7 @@ def test_reduced_pixel_is_the_mean_of_its_area(shape, dtype):
 )
 def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):
     monkeypatch.setattr(bgsub.scene.reduction, "_WORK", 40)
-    rng = np.random.default_rng(channels)
-    dtype = np.dtype(dtype)
-    full = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
-    frame, background = ((full * rng.random((*shape, channels))).astype(dtype) for _ in range(2))
+    rng, (frame, background) = np.random.default_rng(channels), random_images((2, *shape, channels), dtype)
     reduction = Reduction(FrameFormat.of(frame), scale, 2)
     small, picture = (engine(reduction, reduction.reduce(image)) for image in (frame, background))
     h, w = reduction.frames.shape[:2]
@@ -77,9 +73,9 @@ def test_enlarge_equals_its_twin(shape, scale, channels, dtype, monkeypatch):
         mask = rng.choice(np.array(labels, np.uint8), (h, w))
         mask[: h // 2] = labels[-1]
         got = reduction.enlarge(mask, plain(frame), small, picture, np.empty(shape, np.uint8))
-        unit = frame / full, small * reduction.frames.scale if dtype == np.uint8 else small
-        base = picture * reduction.frames.scale if dtype == np.uint8 else picture
-        np.testing.assert_array_equal(got, reference_reduction.enlarge(mask, *unit, base))
+        unit = reduction.frames.scale if dtype == "u1" else 1
+        seen = frame / reduction.full.max_value, unit * small, unit * picture
+        np.testing.assert_array_equal(got, reference_reduction.enlarge(mask, *seen))
 
 
 @given(h=st.integers(1, 14), w=st.integers(1, 90), channels=st.sampled_from((1, 3)), seed=st.integers(0, 999))
