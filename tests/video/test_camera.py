@@ -140,7 +140,10 @@ def test_close_ends_a_wait_for_a_silent_camera(mute):
     assert time.monotonic() - begin < 2
 
 
-def test_wrong_parameters():
+def test_wrong_parameters_and_addresses():
+    for address in ("http://[::1", "http://127.0.0.1:port/", "http://127.0.0.1:1/", "http://", "http://a b/"):
+        with pytest.raises(SourceError, match="cannot be opened: no answer"):
+            CameraSource(address, open_timeout=5)
     wrong = [("reconnect", -1), ("reconnect", float("nan")), ("read_timeout", 0)]
     for name, value in [*wrong, ("open_timeout", float("inf"))]:
         with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {value}$"):
@@ -240,12 +243,6 @@ def test_a_recording_is_complete(tmp_path, name, codec):
     video = write_video(tmp_path / name, make_frames(12, 48, 64), codec=codec)
     with served(video.read_bytes()) as server:
         check(f"http://{server.place}/video", video)
-
-
-def test_wrong_addresses():
-    for address in ("http://[::1", "http://127.0.0.1:port/", "http://127.0.0.1:1/", "http://", "http://a b/"):
-        with pytest.raises(SourceError, match="cannot be opened: no answer"):
-            CameraSource(address, open_timeout=5)
 
 
 RATE, SIZE = 50, (160, 120)

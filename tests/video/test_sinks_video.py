@@ -124,15 +124,6 @@ def test_segments_start_with_keyframes_and_the_index_is_in_front(tmp_path, frame
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
 
-def test_wrong_sizes_and_endings(tmp_path, frames):
-    with pytest.raises(SinkError, match=r"mask\.mkv' .* \(32, 48\), frame in000002 has \(20, 48\)"):
-        fed(VideoSink(tmp_path / "mask.mkv"), [frames[0], frames[0][:20]])
-    with pytest.raises(ParameterError, match=r"must end in .mkv, .mp4, .m4v, .mov, got '.*mask.xyz'"):
-        VideoSink(tmp_path / "mask.xyz")
-    with pytest.raises(ParameterError, match=r"cutout must end in .mkv, .mov, got '.mp4' without alpha"):
-        VideoSink(tmp_path / "cutout.mp4", "cutout")
-
-
 def test_builds_of_pyav_without_an_encoder(tmp_path, frames, monkeypatch):
     monkeypatch.setattr(av, "codecs_available", set())
     sink = fed(VideoSink(tmp_path / "panel.mp4", "panel"), frames)
@@ -291,7 +282,13 @@ def test_facts_of_each_frame(tmp_path):
     assert {name: data[name].dtype for name in kinds} == kinds
 
 
-def test_wrong_frames_names_and_folders(tmp_path, frames):
+def test_wrong_sizes_of_frames_names_and_folders(tmp_path, frames):
+    with pytest.raises(SinkError, match=r"mask\.mkv' .* \(32, 48\), frame in000002 has \(20, 48\)"):
+        fed(VideoSink(tmp_path / "mask.mkv"), [frames[0], frames[0][:20]])
+    with pytest.raises(ParameterError, match=r"must end in .mkv, .mp4, .m4v, .mov, got '.*mask.xyz'"):
+        VideoSink(tmp_path / "mask.xyz")
+    with pytest.raises(ParameterError, match=r"cutout must end in .mkv, .mov, got '.mp4' without alpha"):
+        VideoSink(tmp_path / "cutout.mp4", "cutout")
     for kind, name, allowed in ((ArraySink, "mask.npy", ".npz"), (StillSink, "b.gif", ".png, .jpg, .tif")):
         with pytest.raises(ParameterError, match=rf"must end in {allowed}, got '.*{name}'$"):
             kind(tmp_path / name)
