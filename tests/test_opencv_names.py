@@ -219,16 +219,10 @@ def test_a_bad_value_is_named_with_its_range(parameter, values, words):
             parameter.check("n", value)
 
 
-def test_the_tracker_has_the_tables_defaults():
-    signature = inspect.signature(SubspaceTracker.__init__).parameters
-    table = table_of(parameters.TrackerParameters)
-    assert {n: p.default for n, p in signature.items() if n != "self"} == {n: p.default for n, p in table.items()}
-
-
-def test_the_subtractor_shows_the_table_as_its_signature():
-    signature = inspect.signature(BackgroundSubtractor).parameters
-    table = table_of(SubtractorArguments)
-    assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in table.items()}
+def test_the_subtractor_and_the_tracker_show_their_tables_as_their_signatures():
+    for shown, named in ((SubspaceTracker, parameters.TrackerParameters), (BackgroundSubtractor, SubtractorArguments)):
+        signature, table = inspect.signature(shown).parameters, table_of(named)
+        assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in table.items()}
     opencv = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert opencv == ["history", "varThreshold", "detectShadows"]
     assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold", *SPELLINGS}

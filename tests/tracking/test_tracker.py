@@ -165,14 +165,10 @@ def test_bad_vectors_are_refused(fixed):
         ("got type object", lambda: new().fit([[1.0], [1.0, 2.0]])),
         ("finite and within", lambda: new().fit(np.full((5, 10), np.nan))),
         (r"at least the rank 2, got \(1, 10\)", lambda: new().fit(np.zeros((1, 10)))),
+        (r"must be a number in \(0, 1\) where", lambda: SubspaceTracker(2, **FIXED).set_forgetting("auto")),
     ]:
         with pytest.raises(ParameterError, match=words):
             attempt()
-
-
-def test_a_fixed_tracker_cannot_adapt_the_weight():
-    with pytest.raises(ParameterError, match=r"forgetting must be a number in \(0, 1\) where"):
-        SubspaceTracker(2, mu=0.2, forgetting=0.05).set_forgetting("auto")
 
 
 def test_only_the_newest_pass_can_be_learned_and_only_once():
