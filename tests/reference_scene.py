@@ -65,15 +65,6 @@ def hat(t):
     return np.maximum(0.0, 1 - np.abs(t))
 
 
-def sample(image, x, y):
-    """Return the mean of the channels at (x, y), as a sum of hat functions over the whole picture; None outside."""
-    h, w, _ = image.shape
-    if not (0 <= x < w - 1 and 0 <= y < h - 1):
-        return None
-    weights = np.outer(hat(np.arange(h) - y), hat(np.arange(w) - x))
-    return float((weights * image.astype(float).mean(axis=2)).sum())
-
-
 def sobel(image):
     """Return the derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
     grey = image.astype(float).mean(axis=2)
@@ -126,24 +117,18 @@ def align_step(image, points, rows, soft, unit, movement):
     """
     h, w, _ = image.shape
     n = points.shape[1]
-    centre = np.array([(w - 1) / 2, (h - 1) / 2])
     dx, dy, angle, gain, offset, *zoom = movement
     size, k = 1 + sum(zoom), len(movement)
     rotation = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    J, r, omega, cost = [], [], [], 0.0
-    for point, row in zip(points.T.astype(float), rows.T.astype(float), strict=True):
-        seen = sample(image, *(centre + rotation @ point + [dx, dy]))
-        if seen is None:
-            cost += 1 / n
-            continue
-        residual = seen + gain * row[3] - offset
-        J.append(row)
-        r.append(residual)
-        omega.append((1 + (residual / soft) ** 2) ** -2)
-        cost += residual**2 / (soft**2 + residual**2) / n
-    root = np.sqrt(np.array([*omega, 1e-3 * n, 1e-3 * n]))
-    J = np.array([*J, *np.eye(k)[3:5]], float)
-    target = -np.array([*r, gain - 1, offset], float)
+    x, y = rotation @ points.astype(float) + [[(w - 1) / 2 + dx], [(h - 1) / 2 + dy]]
+    inside = (x >= 0) & (x < w - 1) & (y >= 0) & (y < h - 1)
+    seen = ndimage.map_coordinates(image.mean(axis=2, dtype=float), [y[inside], x[inside]], order=1)
+    rows = rows[:, inside].astype(float)
+    r = seen + gain * rows[3] - offset
+    cost = (np.sum(r**2 / (soft**2 + r**2)) + np.sum(~inside)) / n
+    root = np.sqrt(np.r_[(1 + (r / soft) ** 2) ** -2, 1e-3 * n, 1e-3 * n])
+    J = np.vstack([rows.T, np.eye(k)[3:5]])
+    target = -np.r_[r, gain - 1, offset]
     step = np.linalg.lstsq(J * root[:, None], target * root, rcond=None)[0]
     moved = np.delete(step, [3, 4])
     return movement + step / [1, 1, unit, 1, 1, unit][:k], cost, float(np.linalg.norm(moved))
@@ -195,16 +180,12 @@ def light_equations(x, base, places, grid, tone, mu, channel):
 
     The unknowns are the nodes, row by row of the grid, and the knots.
     """
-    design, target, omega = [], [], []
-    shape, knots = grid.shape[:2], len(tone)
+    base_of, shape, knots = base[:, channel].astype(float), grid.shape[:2], len(tone)
+    gains = [node_weights(shape, *place).ravel() * l for place, l in zip(places.astype(float), base_of, strict=True)]
+    design = np.hstack([gains, [knot_weights(knots, l) for l in base_of]])
     d, hidden = light_errors(x, base, places, grid, tone)
-    for k, (u, v) in enumerate(places.astype(float)):
-        l = float(base[k, channel])
-        design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
-        target.append(float(x[k, channel]))
-        omega.append(0.0 if hidden[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
-    design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]
-    return weighted.T @ design, weighted.T @ np.array(target)
+    weighted = design * np.where(hidden[:, channel], 0, (1 + (d / mu) ** 2) ** -2)[:, np.newaxis]
+    return weighted.T @ design, weighted.T @ x[:, channel].astype(float)
 
 
 def places_of(h, w, shape):
