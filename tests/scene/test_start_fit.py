@@ -1,11 +1,15 @@
-"""The fit to the first frames, spread over the next ones, and light that changes meanwhile."""
+"""The fit to the first frames: what it keeps, its spread over the next frames, and light that changes meanwhile."""
 
 import numpy as np
 import pytest
 from test_snapshot import parts
 
 from bgsub import BackgroundSubtractor
+from bgsub.parameters import SubtractorParameters
+from bgsub.scene.background import StartBackground, TrackedBackground
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.separation import FOREGROUND, FrameEvent
+from bgsub.tracking.batch_start import result_of
 
 H, W = 48, 64
 SCENE = np.random.default_rng(0).uniform(60, 140, (H // 4, W // 4, 3)).repeat(4, 0).repeat(4, 1)
@@ -18,9 +22,9 @@ def small_parts(monkeypatch):
     monkeypatch.setattr("bgsub.scene.background._FIT_WORK", 1)
 
 
-def filmed(gain, i, box=None):
-    """Frame i under a light, with an object at a column or without."""
-    picture = SCENE * gain + np.random.default_rng(i).standard_normal(SCENE.shape)
+def filmed(gain, i, box=None, still=SCENE):
+    """Frame i of a still picture under a light, with an object at a column or without."""
+    picture = still * gain + np.random.default_rng(i).standard_normal(SCENE.shape)
     if box is not None:
         picture[10:30, box : box + 10] = 230
     return picture.clip(0, 255).round().astype(np.uint8)
@@ -99,3 +103,55 @@ def test_a_pixel_released_during_the_fit_stays_background(small_parts):
         mask = subtractor.apply(filmed(1.0, i, box=20))
         assert not mask[12:28, 22:28].any(), i
     assert subtractor.phase == "tracking"
+
+
+def fitted(frames, **parameters):
+    """A background fitted to frames, the start it was fitted to, and the frames as that kept them."""
+    form = FrameFormat.of(frames[0])
+    start = StartBackground(form, len(frames), 1)
+    for frame in frames:
+        start.add(frame, None, np.zeros((H, W), np.float32))
+    background = TrackedBackground(form, SubtractorParameters(threads=1, start_frames=len(frames), **parameters), 1024)
+    X = background.cleaned(start.buffer.frames, start.colours.background, np.full(H * W, 0.08, np.float32))
+    result_of(background.fit(X))
+    return background, start, X[:, 0 : H * W * 3].reshape(-1, H, W, 3)
+
+
+def residual_of(background, picture):
+    """Joint distance of a picture from what the subspace can explain of it, (h, w)."""
+    U, x = background.tracker.components_.reshape(-1, H * W * 3), picture.reshape(-1) / 255
+    return np.linalg.norm((x - U.T @ (U @ x)).reshape(H, W, 3), axis=2)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("dtype", "full"), [("uint8", 255), ("float32", 1)])
+def test_standing_object_of_the_start_is_replaced(dtype, full):
+    frames = np.array([filmed(1.0, i, box=20 if 3 <= i < 16 else None) for i in range(40)])
+    frames = frames if full > 1 else (frames / 255).astype(dtype)
+    background, start, kept = fitted(frames)
+    np.testing.assert_array_equal(kept[16:], frames[16:])
+    box, outside = np.s_[10:30, 20:30], np.ones((H, W), bool)
+    outside[box] = False
+    np.testing.assert_array_equal(kept[:, outside], frames[:, outside])
+    colours = start.colours.background.reshape(H, W, 3)
+    expected = (colours + 0.5).astype(np.uint8) if full > 1 else colours
+    np.testing.assert_array_equal(kept[3:16][:, *box], np.broadcast_to(expected[box], (13, 20, 10, 3)))
+    np.testing.assert_allclose(colours[box] / full, SCENE[box] / 255, atol=3 / 255)
+    assert residual_of(background, filmed(1.0, 0, box=20))[box].min() > 0.1  # still foreground
+    assert residual_of(background, SCENE).max() < 0.05
+
+
+@pytest.mark.large
+def test_recurring_changes_are_kept_and_explained():
+    """The left half is moved by up to a pixel, to and fro."""
+    still, left = np.random.default_rng(0).uniform(60, 180, SCENE.shape), np.arange(W)[:, np.newaxis] < W // 2
+    shares = left * (0.5 + 0.5 * np.sin(1.3 * np.arange(40)))[:, np.newaxis, np.newaxis, np.newaxis]
+    swaying = (1 - shares) * still + shares * np.roll(still, 1, axis=1)
+    frames = np.array([filmed(1.0, i, still=picture) for i, picture in enumerate(swaying)])
+    background, _, kept = fitted(frames)
+    np.testing.assert_array_equal(kept, frames)
+    one, _, filled = fitted(frames, rank=1)
+    assert (filled != frames).any()
+    for picture in swaying[:5]:
+        rest, more = (residual_of(found, picture)[:, : W // 2].mean() for found in (background, one))
+        assert rest < 0.5 * more + 0.005
