@@ -24,17 +24,6 @@ each_case = pytest.mark.parametrize(
 )
 
 
-def planted(m, k, seed, outliers=0.2):
-    """Return U (m, k), y, x with outliers, and 0/1 observed entries."""
-    rng = np.random.default_rng(seed)
-    U = np.linalg.qr(rng.standard_normal((m, k)))[0]
-    y = rng.standard_normal(k) * np.sqrt(m) * 0.3
-    x = U @ y + 0.01 * rng.standard_normal(m)
-    hit = rng.random(m) < outliers
-    x[hit] = rng.random(hit.sum())
-    return U, y, x, (rng.random(m) < 0.8).astype(float)
-
-
 @each_case
 @given(m=st.integers(1, 5000), k=st.integers(1, 9), r=st.integers(0, 3), seed=st.integers(0, 99))
 def test_residual_sweep_matches_its_twin(surrogate, complete, m, k, r, seed):
@@ -78,6 +67,18 @@ def test_step_rows_is_a_matrix_product(m, k, seed):
     np.testing.assert_array_equal(stack[k], rows[k].astype(F))
 
 
+def state(m, k, r, seed):
+    """Return U, Q, R, C and one vector with its coefficients and observed entries."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((m, k + r)))[0]
+    R = 0.05 * rng.standard_normal((r, k))
+    Y = rng.standard_normal((3 * k, k)) * np.sqrt(m) * 0.3
+    y = Y[0]
+    x = basis[:, :k] @ y + 0.02 * rng.standard_normal(m)
+    x[rng.random(m) < 0.2] += 0.5
+    return basis[:, :k], basis[:, k:], R, Y.T @ Y / len(Y), x, y, (rng.random(m) < 0.8).astype(float)
+
+
 def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
     """Return y, low-rank part, influence and change of the kernel."""
     k, outputs = len(start), (np.empty(len(start)), *np.empty((2, len(x)), F))
@@ -89,7 +90,7 @@ def fit_coefficients(U, x, a, surrogate, iterations, tolerance, start, before):
 @each_case
 @given(m=st.integers(40, 400), k=st.integers(1, 6), seed=st.integers(0, 99))
 def test_subset_coefficients_match_their_twin(surrogate, complete, m, k, seed):
-    U, truth, x, a = planted(m, k, seed)
+    U, *_, x, truth, a = state(m, k, 0, seed)
     start, before = truth + 0.01, x.astype(F)
     vector = x.astype(F), EVERYTHING if complete else a.astype(F)
     y, low_rank, e, moved = fit_coefficients(U, *vector, surrogate, 4, 0.0, start, before)
@@ -135,18 +136,6 @@ def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, 
     fit_rows(X, F(1 / top), Y.astype(F), surrogate, mus.astype(F), U)
     expected = reference.rows_given_coefficients(X / top, Y, mus, surrogate.name, surrogate.p)
     np.testing.assert_allclose(U, expected, atol=5e-3)
-
-
-def state(m, k, r, seed):
-    """Return U, Q, R, C and one vector with its coefficients and observed entries."""
-    rng = np.random.default_rng(seed)
-    basis = np.linalg.qr(rng.standard_normal((m, k + r)))[0]
-    R = 0.05 * rng.standard_normal((r, k))
-    Y = rng.standard_normal((3 * k, k)) * np.sqrt(m) * 0.3
-    y = Y[0]
-    x = basis[:, :k] @ y + 0.02 * rng.standard_normal(m)
-    x[rng.random(m) < 0.2] += 0.5
-    return basis[:, :k], basis[:, k:], R, Y.T @ Y / len(Y), x, y, (rng.random(m) < 0.8).astype(float)
 
 
 @pytest.mark.parametrize(
