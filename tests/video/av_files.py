@@ -5,47 +5,51 @@ from fractions import Fraction
 import av
 import numpy as np
 
+SAMPLES = 48_000  # of sound per second
+
 
 def write_av(
-    path, frames, stamps=None, codec="libx264", pix_fmt="yuv420p", rotation=None, sound=0, fps=25, ticks=1000, **options
-):
+    path, frames, stamps=None, codec="libx264", pix_fmt="yuv420p", rotation=None, sound=0, audio="aac", fps=25,
+    ticks=1000, container=None, **options,
+):  # fmt: skip
     """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
 
-    `sound` is the duration of silence in seconds.
+    `sound` are samples (n,) int16, or the seconds of silence; `options` are those of the video stream.
     """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
-    with av.open(str(path), "w") as file:
+    with av.open(str(path), "w", options=container) as file:
         stream = file.add_stream(codec, rate=fps, options=options)
         stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = pix_fmt
         stream.time_base = stream.codec_context.time_base = Fraction(1, ticks)
         if rotation is not None:
             stream.set_display_rotation(rotation)
-        audio = file.add_stream("aac", rate=8000, layout="mono") if sound else None
+        samples = np.zeros(round(SAMPLES * sound), np.int16) if np.isscalar(sound) else sound
+        sound_stream = file.add_stream(audio, rate=SAMPLES, layout="mono") if samples.size else None
         kind = "bgr24" if frames.ndim == 4 else "gray" if frames.dtype == np.uint8 else "gray16le"
         for image, stamp in zip(frames, stamps, strict=True):
             picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format=kind)
             picture.pts, picture.time_base = stamp, Fraction(1, ticks)
             file.mux(stream.encode(picture))
         file.mux(stream.encode())
-        if audio is not None:
-            _write_silence(file, audio, sound)
+        if sound_stream is not None:
+            _write_sound(file, sound_stream, samples, stamps[0] * SAMPLES // ticks)
     return path
 
 
 def write_sound(path):
     """Write a file with sound and without pictures."""
     with av.open(str(path), "w") as file:
-        _write_silence(file, file.add_stream("aac", rate=8000, layout="mono"), 1)
+        _write_sound(file, file.add_stream("aac", rate=SAMPLES, layout="mono"), np.zeros(SAMPLES, np.int16), 0)
     return path
 
 
-def _write_silence(file, audio, seconds):
-    samples = np.zeros((1, round(8000 * seconds)), np.float32)
-    silence = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
-    silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
-    file.mux(audio.encode(silence))
-    file.mux(audio.encode())
+def _write_sound(file, stream, samples, begin):
+    for start in range(0, len(samples), SAMPLES // 25):
+        part = av.AudioFrame.from_ndarray(samples[np.newaxis, start : start + SAMPLES // 25], "s16", "mono")
+        part.sample_rate, part.pts, part.time_base = SAMPLES, begin + start, Fraction(1, SAMPLES)
+        file.mux(stream.encode(part))
+    file.mux(stream.encode())
 
 
 def film(count, height=48, width=64):
@@ -59,9 +63,9 @@ def film(count, height=48, width=64):
     return frames
 
 
-def copy_packets(source, target, change, **options):
+def copy_packets(source, target, change):
     """Copy the packets of a video; `change` gets number and packet, and returns the new packet or None."""
-    with av.open(str(source)) as read, av.open(str(target), "w", options=options) as write:
+    with av.open(str(source)) as read, av.open(str(target), "w") as write:
         stream = write.add_stream_from_template(read.streams.video[0])
         for number, packet in enumerate(read.demux(video=0)):
             if packet.size and (changed := change(number, packet)) is not None:

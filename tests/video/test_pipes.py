@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from av_files import copy_packets, write_av
+from av_files import write_av
 from live_fakes import beside, wait_until
 from sink_kit import feed
 from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, read_frames, streamed
@@ -19,9 +19,7 @@ pytestmark = needs_pipes
 
 def fragmented(path, frames, flags="frag_keyframe+empty_moov"):
     """Return the frames as the bytes of a fragmented MP4, or of one with other flags."""
-    made = write_av(path.with_name("made.mp4"), frames, codec="mpeg4", ticks=25)
-    options = {"movflags": flags} if flags else {}
-    return copy_packets(made, path, lambda _number, packet: packet, **options).read_bytes()
+    return write_av(path, frames, codec="mpeg4", ticks=25, container=flags and {"movflags": flags}).read_bytes()
 
 
 def test_a_pipe_can_be_read_once_and_in_part(written, tmp_path, frames):
@@ -62,7 +60,7 @@ def test_input_that_is_no_video(written, tmp_path, frames):
     assert len(read_frames(written(fragmented(tmp_path / "front.mp4", frames, "faststart")))) == COUNT
     noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is searched
     with pytest.raises(SourceError, match="is not a video that can be read without seeking"):
-        open_source(written(fragmented(tmp_path / "behind.mp4", noise, "")))
+        open_source(written(fragmented(tmp_path / "behind.mp4", noise, None)))
 
 
 def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):

@@ -1,12 +1,11 @@
 """The sound of the source in the results: beep and flash are at the same time."""
 
-from fractions import Fraction
 from unittest import mock
 
 import av
 import numpy as np
 import pytest
-from av_files import film, write_av
+from av_files import SAMPLES, film, write_av
 from sink_kit import fed, run
 from video_fakes import read_frames, read_video, separate
 
@@ -14,33 +13,18 @@ from bgsub.errors import SinkError
 from bgsub.video import VideoSink, create_sinks, open_source
 from bgsub.video.sinks.copying import CopySink, PacketCopy, Piece, ending_of_copy
 
-RATE, SECONDS, SAMPLES = 25, 4, 48_000
+RATE, SECONDS = 25, 4
 FLASH = 2.4  # seconds
 
 
 def write_flash(path, codec="aac", delay=0.0, encoder="mpeg4"):
     """Write a dark video with one white frame and 40 ms of noise at its time; the file starts at `delay` seconds."""
-    noise = np.random.default_rng(0).uniform(-0.9, 0.9, SAMPLES // RATE)
-    sound = np.zeros((1, SECONDS * SAMPLES), np.int16)
-    begin = round(FLASH * SAMPLES)
-    sound[0, begin : begin + len(noise)] = 32767 * noise
-    with av.open(str(path), "w") as container:
-        video = container.add_stream(encoder, rate=RATE, options={"g": "12", "bf": "0"})
-        audio = container.add_stream(codec, rate=SAMPLES, layout="mono")
-        video.width, video.height, video.pix_fmt = 48, 32, "yuv420p"
-        for index in range(SECONDS * RATE):
-            level = 255 if index == round(FLASH * RATE) else 10
-            frame = av.VideoFrame.from_ndarray(np.full((32, 48, 3), level, np.uint8), format="bgr24")
-            frame.pts, frame.time_base = index + round(delay * RATE), Fraction(1, RATE)
-            container.mux(video.encode(frame))
-        container.mux(video.encode(None))
-        for start in range(0, sound.shape[1], SAMPLES // RATE):
-            frame = av.AudioFrame.from_ndarray(sound[:, start : start + SAMPLES // RATE], format="s16", layout="mono")
-            frame.sample_rate, frame.time_base = SAMPLES, Fraction(1, SAMPLES)
-            frame.pts = start + round(delay * SAMPLES)
-            container.mux(audio.encode(frame))
-        container.mux(audio.encode(None))
-    return path
+    sound, begin = np.zeros(SECONDS * SAMPLES, np.int16), round(FLASH * SAMPLES)
+    sound[begin : begin + SAMPLES // RATE] = 32767 * np.random.default_rng(0).uniform(-0.9, 0.9, SAMPLES // RATE)
+    frames = np.full((SECONDS * RATE, 32, 48, 3), 10, np.uint8)
+    frames[round(FLASH * RATE)] = 255
+    stamps = [index + round(delay * RATE) for index in range(len(frames))]
+    return write_av(path, frames, stamps, encoder, sound=sound, audio=codec, ticks=RATE, g="12", bf="0")
 
 
 def rewritten(path, target, begin=-1.0, **metadata):
