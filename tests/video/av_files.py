@@ -2,22 +2,23 @@
 
 from fractions import Fraction
 
-import av
 import numpy as np
+
+from bgsub.video._pyav import av
 
 SAMPLES = 48_000  # of sound per second
 
 
 def write_av(
     path, frames, stamps=None, codec="libx264", pix_fmt="yuv420p", rotation=None, sound=0, audio="aac", fps=25,
-    ticks=1000, container=None, **options,
+    ticks=1000, format=None, container=None, **options,
 ):  # fmt: skip
     """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
 
     `sound` are samples (n,) int16, or the seconds of silence; `options` are those of the video stream.
     """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
-    with av.open(str(path), "w", options=container) as file:
+    with av.open(path, "w", format, options=container) as file:
         stream = file.add_stream(codec, rate=fps, options=options)
         stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = pix_fmt

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from av_files import write_av
 
 from bgsub._opencv import cv2
 from bgsub.jobs.controls import Controls
 from bgsub.separation import Separation
 from bgsub.video import FrameSource, Sink, open_source
-from bgsub.video._pyav import av
 from bgsub.video.sources.base import Frame, number_name
 
 HEIGHT, WIDTH, COUNT = 32, 48, 12
@@ -51,12 +51,7 @@ def make_png(header: tuple[int, int, int, int], rows: bytes, *more: bytes) -> by
 def streamed(frames):
     """Return frames, (n, h, w, 3) uint8, as the bytes of a lossless video for a pipe, 25 frames per second."""
     video = io.BytesIO()
-    with av.open(video, "w", format="matroska") as file:
-        stream = file.add_stream("ffv1", rate=25)
-        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "bgr0"
-        for image in frames:
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="bgr24")))
-        file.mux(stream.encode())
+    write_av(video, frames, codec="ffv1", pix_fmt="bgr0", ticks=25, format="matroska")
     return video.getvalue()
 
 
