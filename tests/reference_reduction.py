@@ -32,13 +32,11 @@ def enlarge(mask, frame, small, picture):
     height, width = frame.shape[:2]
     mask = trim(mask, small, picture)
     out = np.empty((height, width), np.uint8)
-    for y in range(height):
-        for x in range(width):
-            i, v = own(y, height, mask.shape[0])
-            j, u = own(x, width, mask.shape[1])
-            beside = np.append(mask[max(i - 1, 0) : i + 2, j], mask[i, max(j - 1, 0) : j + 2])
-            differ = beside.min() < beside.max()
-            out[y, x] = _decide(mask, frame[y, x], small, picture, (i, j), (v, u)) if differ else mask[i, j]
+    for y, x in np.ndindex(height, width):
+        (i, v), (j, u) = own(y, height, mask.shape[0]), own(x, width, mask.shape[1])
+        beside = np.append(mask[max(i - 1, 0) : i + 2, j], mask[i, max(j - 1, 0) : j + 2])
+        differ = beside.min() < beside.max()
+        out[y, x] = _decide(mask, frame[y, x], small, picture, (i, j), (v, u)) if differ else mask[i, j]
     return out
 
 

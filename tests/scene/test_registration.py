@@ -228,35 +228,27 @@ def test_tiny_frames(shape):
     registration.estimate(TEXTURES[channels].seen(*shape, 0.5, 0.5))
 
 
-DTYPES = {"uint8": 255, "uint16": 65535, "float32": 1}
-
-
-def as_frame(image, dtype):
-    scaled = image * DTYPES[dtype]
-    frame = scaled.astype(dtype) if dtype.startswith("f") else scaled.round().astype(dtype)
+def as_frame(image, dtype, full):
+    frame = (full * image).astype(dtype) if full == 1 else (full * image).round().astype(dtype)
     return frame[..., 0] if image.shape[2] == 1 else frame
 
 
 @pytest.mark.parametrize(
-    ("dtype", "channels", "movement"),
+    ("dtype", "full", "channels", "movement"),
     [
-        ("uint8", 3, (3.3, -2.4, 0.01)),
-        ("uint16", 1, (-0.4, -0.2, 0.0)),
-        ("float32", 3, (3.3, -2.4, 0.0)),
-        ("float32", 1, (-0.4, -0.2, 0.0)),
-        ("uint8", 3, (1.3, -2.4, 0.0, 0.04)),
+        ("uint8", 255, 3, (3.3, -2.4, 0.01)),
+        ("uint16", 65535, 1, (-0.4, -0.2, 0.0)),
+        ("float32", 1, 3, (3.3, -2.4, 0.0)),
+        ("float32", 1, 1, (-0.4, -0.2, 0.0)),
+        ("uint8", 255, 3, (1.3, -2.4, 0.0, 0.04)),
     ],
 )
-def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
-    still = seen(channels)
-    moved = seen(channels, *movement)
-    background, frame = as_frame(still, dtype), as_frame(moved, dtype)
-    stabiliser = Stabiliser()
+def test_frames_are_aligned_and_mapped_back(dtype, full, channels, movement):
+    background, frame = (as_frame(image, dtype, full) for image in (seen(channels), seen(channels, *movement)))
     kept = frame.copy(), background.copy()
-    aligned, moved = stabiliser.align(frame, background, 1 / DTYPES[dtype])
+    aligned, moved = Stabiliser().align(frame, background, 1 / full)
     assert moved is not None
     assert (aligned.dtype, aligned.shape) == (frame.dtype, frame.shape)
-    full = DTYPES[dtype]
     # bilinear interpolation blurs; what the frame does not show is the background itself
     assert np.abs(aligned.astype(float) - background).mean() < 0.02 * full
     np.testing.assert_array_equal(aligned[0], background[0])
