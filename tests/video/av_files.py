@@ -11,7 +11,8 @@ SAMPLES = 48_000  # of sound per second
 
 def write_av(
     path, frames, stamps=None, codec="libx264", pix_fmt="yuv420p", rotation=None, sound=0, audio="aac", fps=25,
-    ticks=1000, format=None, container=None, **options,
+    ticks=1000, format=None, container=None,
+    title="", **options,
 ):  # fmt: skip
     """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
 
@@ -19,6 +20,7 @@ def write_av(
     """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
     with av.open(path, "w", format, options=container) as file:
+        file.metadata["title"] = title
         stream = file.add_stream(codec, rate=fps, options=options)
         stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = pix_fmt
@@ -66,11 +68,11 @@ def film(count, height=48, width=64):
 
 def copy_packets(source, target, change):
     """Copy the packets of a video; `change` gets number and packet, and returns the new packet or None."""
-    with av.open(str(source)) as read, av.open(str(target), "w") as write:
-        stream = write.add_stream_from_template(read.streams.video[0])
-        for number, packet in enumerate(read.demux(video=0)):
+    with av.open(source) as read, av.open(target, "w") as write:
+        streams = {stream: write.add_stream_from_template(stream) for stream in read.streams}
+        for number, packet in enumerate(read.demux()):
             if packet.size and (changed := change(number, packet)) is not None:
-                changed.stream = stream
+                changed.stream = streams[packet.stream]
                 write.mux(changed)
     return target
 
