@@ -106,10 +106,8 @@ def written(tmp_path):
     threads = {}
 
     def write(path, data):
-        with suppress(BrokenPipeError), path.open("wb", buffering=0) as file:
-            left = memoryview(data)
-            while left:
-                left = left[file.write(left) :]
+        with suppress(BrokenPipeError):
+            path.write_bytes(data)
 
     def start(data):
         path = tmp_path / f"fifo{len(threads)}"

@@ -374,14 +374,14 @@ def shadow_votes(p, q, mask):
 
 def shadow_outline(x, l, mask):
     """Pixels of the outline on each side, lit ones and all."""
-    (h, w), every, depth, least = mask.shape, _shadow_kernels._EVERY, _shadow_kernels._DEPTH, _shadow_kernels._LIT
-    counts = np.zeros((8, 2), int)
-    for i in [i for i in range(depth, h - depth) if i % every == 0]:
-        for j in range(depth, w - depth):
-            for side, (dy, dx) in enumerate(_shadow_kernels.STEPS):
-                near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
-                if mask[i, j] and near and not far:
-                    counts[side] += np.float32(x[i, j].sum()) >= least * np.float32(l[i, j].sum()), 1
+    (h, w), every, depth, counts = mask.shape, _shadow_kernels._EVERY, _shadow_kernels._DEPTH, []
+    i, j = np.indices(mask.shape)
+    inner = (i % every == 0) & (depth <= i) & (i < h - depth) & (depth <= j) & (j < w - depth) & (mask != 0)
+    is_lit = np.float32(x.sum(axis=2)) >= _shadow_kernels._LIT * np.float32(l.sum(axis=2))
+    for dy, dx in _shadow_kernels.STEPS:
+        near, far = (np.roll(mask, (-k * dy, -k * dx), (0, 1)) for k in (depth - 1, depth))
+        found = inner & (near != 0) & (far == 0)
+        counts.append([np.sum(found & is_lit), np.sum(found)])
     return counts
 
 

@@ -57,13 +57,11 @@ def repeating(work: Callable[[], object]):
         while not ended.is_set():
             work()
 
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    with beside(repeat):
+        try:
+            yield
+        finally:
+            ended.set()
 
 
 class QuietServer:
