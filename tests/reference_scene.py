@@ -79,10 +79,8 @@ def correlated(reference, image, reach, rows, columns):
 
     def directions(picture):
         slopes = np.stack([ndimage.sobel(picture.astype(float), axis, mode="mirror") for axis in (1, 0)])
-        length = np.hypot(*slopes)
-        return np.pad(
-            slopes / (length + length.mean()), [(0, 0), (0, rows - len(picture)), (0, columns - len(picture.T))]
-        )
+        length, (h, w) = np.hypot(*slopes), picture.shape
+        return np.pad(slopes / (length + length.mean()), [(0, 0), (0, rows - h), (0, columns - w)])
 
     one, other = directions(reference), directions(image)
     up, across = (min(reach, (n - 1) // 2) for n in (rows, columns))
@@ -161,10 +159,8 @@ def lit(base, places, grid, tone):
 
 def brightness(base, places, grid, tone):
     """``(gain at the place) * base + tone(base)`` at sites: (n, c)."""
-    knots = np.linspace(0, 1, len(tone))
-    gains = (
-        ndimage.map_coordinates(nodes, places[:, ::-1].T, order=1, mode="nearest") for nodes in grid.transpose(2, 0, 1)
-    )
+    knots, at = np.linspace(0, 1, len(tone)), places[:, ::-1].T
+    gains = (ndimage.map_coordinates(nodes, at, order=1, mode="nearest") for nodes in grid.transpose(2, 0, 1))
     return np.stack([g * l + np.interp(l, knots, t) for g, l, t in zip(gains, base.T, tone.T, strict=True)], axis=1)
 
 

@@ -62,9 +62,8 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
     _, e, _ = separate(U, y, x, a, surrogate)
     G_new = (1 - w) * G + w * np.outer(-projector @ e, y)
     C_new = (1 - w) * C + w * np.outer(y, y)
-    scaling = (
-        np.linalg.inv(raised(C_new)) if metric == "scaled" else 1 / np.linalg.eigvalsh(C_new)[-1] * np.eye(len(C_new))
-    )
+    largest = np.linalg.eigvalsh(C_new)[-1]
+    scaling = np.linalg.inv(raised(C_new)) if metric == "scaled" else np.eye(len(C_new)) / largest
     H = -G_new @ scaling
 
     def moved(s: float):

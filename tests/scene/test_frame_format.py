@@ -18,20 +18,19 @@ from bgsub.synthetic import scene
 SHAPES = st.sampled_from([(1, 1), (3, 5), (7, 4, 1), (5, 6, 3), (2, 9, 4)])
 
 
-@given(hnp.arrays(st.sampled_from([np.uint8, np.uint16]), SHAPES))
-@settings(max_examples=40)
-def test_integers_round_trip(frame):
-    frames = FrameFormat.of(frame)
-    x = frames.to_vector(frames.check(frame), np.empty(frames.size, np.float32))
-    assert x.min() >= 0
-    assert x.max() <= 1
-    np.testing.assert_array_equal(frames.to_image(x), frame)
-
-
 def round_trip(frame, *full):
     frames = FrameFormat.of(frame, *full)
     x = frames.to_vector(frames.check(frame), np.empty(frames.size, np.float32))
     return x, frames.to_image(x)
+
+
+@given(hnp.arrays(st.sampled_from([np.uint8, np.uint16]), SHAPES))
+@settings(max_examples=40)
+def test_integers_round_trip(frame):
+    x, image = round_trip(frame)
+    assert x.min() >= 0
+    assert x.max() <= 1
+    np.testing.assert_array_equal(image, frame)
 
 
 def test_other_types_and_views_round_trip():
@@ -56,10 +55,7 @@ def test_other_types_and_views_round_trip():
         (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
         (None, r"must hold pixels, got None: the video has ended"),
         ("frame.png", "must be an array of numbers or a cv2.UMat, got str$"),
-        (
-            SimpleNamespace(image=np.zeros((2, 2), np.uint8)),
-            "must be an array of numbers or a cv2.UMat, got SimpleNamespace: give its image",
-        ),
+        (SimpleNamespace(image=np.zeros((2, 2), np.uint8)), "cv2.UMat, got SimpleNamespace: give its image"),
         (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
         (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
         (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),

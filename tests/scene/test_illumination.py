@@ -349,42 +349,37 @@ def test_drift_equals_its_twin(dtype, n, c, seed):
         np.testing.assert_allclose(found[1], 1 + own / (1 + mean), atol=1e-4)
 
 
+def drift_of(frame, background, scale=1.0, mask=None):
+    """Return the drift of a frame with a foreground, by default none."""
+    mask = np.zeros(background.shape[:2], np.uint8) if mask is None else mask
+    return Illumination(background.shape, THRESHOLD).drift(frame, background, mask, 0.06, scale)
+
+
 @pytest.mark.parametrize("channels", COLOURS)
 def test_drift_follows_clouds_and_neither_objects_nor_noise(channels):
     background = 0.8 * picture(channels)
     h, w = background.shape[:2]
-    illumination, nothing = Illumination(background.shape, THRESHOLD), np.zeros((h, w), np.uint8)
-    given = background, nothing, 0.06, 1.0
-    assert illumination.drift(noisy(background), *given) is None
+    assert drift_of(noisy(background), background) is None
     there = box(h, w, 0.3, 0.3, 0.7, 0.7)
     stranger = background.copy()
     stranger[there] = picture(channels, 50)[there]
     cloud = 1 - 0.04 * (1 + np.sin(np.linspace(0, 3, w)))[:, np.newaxis]
     frame = noisy(cloud * stranger)
-    for mask in (nothing, np.where(there, np.uint8(255), nothing)):
-        factors = illumination.drift(frame, background, mask, *given[2:])
+    for mask in (None, np.where(there, np.uint8(255), np.uint8(0))):
+        factors = drift_of(frame, background, mask=mask)
         error = np.abs(factors - cloud)
         assert error[~there].mean() < 0.012  # of up to 0.08
         assert np.abs(1 - cloud).mean() > 0.05
-    assert illumination.drift(1 - background, *given) is None
-    frame, covered = noisy(0.9 * background), np.full((h, w), 255, np.uint8)
-    assert illumination.drift(frame, background, nothing, *given[2:]) is not None
-    assert illumination.drift(frame, background, covered, *given[2:]) is None
+    assert drift_of(1 - background, background) is None
+    frame = noisy(0.9 * background)
+    assert drift_of(frame, background) is not None
+    assert drift_of(frame, background, mask=np.full((h, w), 255, np.uint8)) is None
 
 
-def drift_of(frame, background, scale=1.0):
-    """Return the drift of a frame in which nothing is foreground."""
-    nothing = np.zeros(background.shape[:2], np.uint8)
-    return Illumination(background.shape, THRESHOLD).drift(frame, background, nothing, 0.06, scale)
-
-
-def test_drift_follows_the_white_balance_of_a_camera():
+def test_drift_follows_the_white_balance_of_a_camera_but_in_a_channel_that_is_nearly_black():
     background, gains = 0.8 * picture(3), np.array([1.06, 1.0, 0.95])
     factors = drift_of(noisy(gains * background), background)
     np.testing.assert_allclose(factors.mean(axis=(0, 1)), gains, atol=0.01)
-
-
-def test_a_channel_that_is_nearly_black_does_not_drift():
     background = picture(3)
     background[..., 0] = 0.004  # one level of 255, with noise more
     frame = np.round(255 * noisy(background)).clip(0, 255).astype(np.uint8)

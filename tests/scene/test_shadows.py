@@ -263,13 +263,12 @@ def test_votes_equal_their_twin(seed, black):
     shadow, other = l * rng.uniform(0.3, 0.8, 3), l * rng.uniform(0, 1, (h, w, 3))
     x = np.where(rng.random((h, w, 1)) < 0.97, shadow, other).astype(F)
     mask, l = np.where(rng.random((h, w)) < 0.95, np.uint8(255), np.uint8(0)), l.astype(F)
-    levels = F(black), kernels._LEAST_CHANNEL, 9 * (3 * kernels._UNEVEN) ** 2
+    wide = x.astype(float) - black, l.astype(float) - black
+    levels = F(black), kernels._BLACKEST, 9 * (3 * kernels._UNEVEN) ** 2
     for i in range(1, h - 1):
         for j in range(1, w - 1):
             box, found = np.s_[i - 1 : i + 2, j - 1 : j + 2], np.zeros((2, 17, 17))
-            expected, distances = reference.shadow_votes(
-                x[box].astype(float) - black, l[box].astype(float) - black, mask[box]
-            )
+            expected, distances = reference.shadow_votes(*(image[box] for image in wide), mask[box])
             flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1), np.uint64(i * w + j), np.uint64(w), np.uint64(3)
             kernels.vote(*flat, levels, found)
             if np.abs(distances).min() > 1e-3:  # else rounding decides
@@ -350,9 +349,8 @@ def test_count_outline_equals_its_twin(h, w, channels, seed):
     segmenter, black = Segmenter((h, w), channels=channels, scale=1 / 255), 16 * (seed % 2)
     segmenter._new_outline[:] = 9.0
     learn(segmenter, x, l, mask, black)
-    np.testing.assert_array_equal(
-        segmenter._seen, reference.shadow_outline(x.astype(float) - black, l.astype(float) - black, mask)
-    )
+    expected = reference.shadow_outline(x.astype(float) - black, l.astype(float) - black, mask)
+    np.testing.assert_array_equal(segmenter._seen, expected)
 
 
 @given(

@@ -207,6 +207,5 @@ def test_coefficients_of_a_video_jump_only_to_what_explains_most_of_a_frame():
         for a in (seen, np.empty(0, np.float32)):
             y = subset.fit(x.astype(np.float32), a, before, cost, limit=lambda: 0.07).y
             np.testing.assert_allclose(y, expected, atol=0.2)
-    np.testing.assert_allclose(
-        subset.fit(U.astype(np.float32) @ after.astype(np.float32), a, before, cost).y, after, atol=0.2
-    )
+    x = U.astype(np.float32) @ after.astype(np.float32)
+    np.testing.assert_allclose(subset.fit(x, a, before, cost).y, after, atol=0.2)
