@@ -65,12 +65,6 @@ def hat(t):
     return np.maximum(0.0, 1 - np.abs(t))
 
 
-def sobel(image):
-    """Return the derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
-    grey = image.astype(float).mean(axis=2)
-    return [np.pad(ndimage.sobel(grey, axis)[1:-1, 1:-1] / 8, 1) for axis in (1, 0)]
-
-
 def correlated(reference, image, reach, rows, columns):
     """Return the translation of largest likeness of the edges and the width of its peak, 0 at rest, and its clarity.
 
@@ -99,12 +93,6 @@ def correlated(reference, image, reach, rows, columns):
         curvatures.append(2 * line[at] - line[at - 1] - line[at + 1] if inside else 1e-9)
         shift[axis] += (line[at + 1] - line[at - 1]) / 2 / curvatures[-1] if inside else 0
     return *shift, np.sqrt(2 * best / sum(curvatures)), stands_out
-
-
-def shifted(image, dx, dy, outside):
-    """Return every channel at (x + dx, y + dy), or `outside` where a neighbour of that place is missing."""
-    seen = ndimage.shift(image.astype(float), (-dy, -dx, 0), order=1, cval=np.nan)
-    return np.where(np.isnan(seen), outside, seen)
 
 
 def align_step(image, points, rows, soft, unit, movement):
@@ -147,11 +135,6 @@ def roughness(shape):
     return np.diag(near.sum(axis=1)) - near
 
 
-def knot_weights(knots, value):
-    """Return all hat functions of a tone curve on [0, 1]."""
-    return hat(np.arange(knots) - min(max(value, 0.0), 1.0) * (knots - 1))
-
-
 def lit(base, places, grid, tone):
     """Return the light at sites, clipped like a sensor: (n, c)."""
     return brightness(base, places, grid, tone).clip(0, 1)
@@ -178,7 +161,8 @@ def light_equations(x, base, places, grid, tone, mu, channel):
     """
     base_of, shape, knots = base[:, channel].astype(float), grid.shape[:2], len(tone)
     gains = [node_weights(shape, *place).ravel() * l for place, l in zip(places.astype(float), base_of, strict=True)]
-    design = np.hstack([gains, [knot_weights(knots, l) for l in base_of]])
+    tones = hat(np.arange(knots) - base_of.clip(0, 1)[:, np.newaxis] * (knots - 1))  # hat functions of the curve
+    design = np.hstack([gains, tones])
     d, hidden = light_errors(x, base, places, grid, tone)
     weighted = design * np.where(hidden[:, channel], 0, (1 + (d / mu) ** 2) ** -2)[:, np.newaxis]
     return weighted.T @ design, weighted.T @ x[:, channel].astype(float)
@@ -208,12 +192,6 @@ class Ages:
         new = np.where((mask == 255)[:, None], x, self._anchor)
         self._anchor = np.where((same & (mask == 255))[:, None], 0.9 * self._anchor + 0.1 * x, new)
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
-
-
-def solid(strong, returns):
-    """Return where squares of 4x4 inside of the image are set, grown by two pixels, and `returns` is below 80."""
-    squares = ndimage.binary_opening(strong, np.ones((4, 4)))
-    return ndimage.binary_dilation(squares, np.ones((5, 5))) & (returns < 80)
 
 
 def deviation(x, l, scale):
@@ -301,12 +279,6 @@ def remembered(frame, every, x, l, memory, solid, age, samples):
     return samples
 
 
-def turned(rows, y, target, low_rank, where=None):
-    """The rows U', (k, m), changed as little as possible so that ``U y = target`` where `where` is set."""
-    change = np.outer(y, target - low_rank) / (y @ y)
-    return rows + (change if where is None else change * (where != 0))
-
-
 # ---- shadows ------------------------------------------------------------------------------------------------------
 
 
@@ -346,11 +318,6 @@ def shadow_seen(x, l, is_seen, slack):
     """Where shadows of a factor have been seen; fewer with a negative `slack`, more with a positive one."""
     known = [is_seen[shadow_steps(x, l, d)] != 0 for d in (-abs(slack), abs(slack))]
     return (np.any if slack > 0 else np.all)(known, axis=0)
-
-
-def is_inner(mask):
-    """Which pixels have eight neighbours, all of them foreground."""
-    return ndimage.binary_erosion(mask, np.ones((3, 3)))
 
 
 def shadow_votes(p, q, mask):

@@ -1,7 +1,6 @@
 """Dense float64 twins of the kernels of tracker and segmenter, written like the formulas."""
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking.step import FLOOR
@@ -77,9 +76,3 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
         return w * sample + (1 - w) * past
 
     return moved(t), G_new, H, objective
-
-
-def majority(candidates, side: int):
-    """Majority vote over a square with replicated borders; candidates in {0, 1}, result in {0, 255}."""
-    squares = sliding_window_view(np.pad(candidates, side // 2, mode="edge"), (side, side))
-    return np.where(squares.sum(axis=(2, 3)) > side * side // 2, 255, 0)

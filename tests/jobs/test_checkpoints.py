@@ -57,11 +57,6 @@ def thawed(stored):
     return subtractor
 
 
-@pytest.fixture
-def every_fourth(monkeypatch):
-    due_every(monkeypatch, 4)
-
-
 def checkpoints(path, start=None, seconds=0.0):
     result = Checkpoints(path, start or Checkpoint({"a": 1}), seconds=seconds)
     result.path.parent.mkdir(exist_ok=True)
@@ -73,7 +68,8 @@ def path(tmp_path):
     return tmp_path / ".resume" / "state"
 
 
-def test_checkpoint_comes_after_its_frame_is_in_all_sinks(path, every_fourth):
+def test_checkpoint_comes_after_its_frame_is_in_all_sinks(path, monkeypatch):
+    due_every(monkeypatch, 4)
     sinks, subtractor = [RecordingSink(), RecordingSink()], Counting()
     made = checkpoints(path)
     made.resume(sinks)
@@ -134,7 +130,8 @@ def test_snapshots_overwrite_stored_ones_only(path, frames):
     np.testing.assert_array_equal(Checkpoint.read(path).model[1]["background"], buffers[1])
 
 
-def test_run_continues_after_the_last_checkpoint_and_counts_unreadable_frames(path, tmp_path, frames, every_fourth):
+def test_run_continues_after_the_last_checkpoint_and_counts_unreadable_frames(path, tmp_path, frames, monkeypatch):
+    due_every(monkeypatch, 4)
     folder = write_images(tmp_path / "frames", frames)
     for number in (2, 7, 9):
         (folder / f"in{number:06d}.png").write_bytes(b"no image")

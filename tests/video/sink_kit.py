@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 from video_fakes import make_frames, separate
 
-from bgsub._opencv import cv2
 from bgsub.video import ArraySink, Frame, ImageSequenceSink, StillSink, VideoSink
 from bgsub.video.sinks.video import Outlet, StreamSink
 
@@ -55,10 +54,6 @@ def limited(kind, size):
 
 def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def read_images(folder):
-    return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))]
 
 
 def small_frames(count, height=12, width=16):
