@@ -15,7 +15,6 @@ from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.notifications.sink import NotificationSink
-from bgsub.jobs.controls import SETTINGS, Controls
 from bgsub.jobs.job import Job
 from bgsub.live import session as sessions
 from bgsub.live.page_commands import RegionStore
@@ -139,16 +138,6 @@ def test_keys_control_all_cameras(cameras, display):
         with beside(work):
             outcomes = session.run()
     assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
-
-
-def test_keys_do_not_move_a_value_beyond_its_slider_backwards():
-    threshold = next(setting for setting in SETTINGS if setting.name == "threshold")
-    controls = Controls()
-    controls.follow({"threshold": 1.0})
-    controls.nudge(threshold, 1)
-    assert controls.parameters["threshold"] == 1
-    controls.nudge(threshold, -1)
-    assert controls.parameters["threshold"] == 0.99
 
 
 def test_parameters_reach_the_subtractor(cameras, monkeypatch):

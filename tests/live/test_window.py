@@ -170,6 +170,11 @@ def test_setting_keys_also_without_shift(controls, setting):
     for _ in range(round(setting.high / setting.step) + 5):
         assert press(ord(unshifted.get(setting.keys[0], setting.keys[0])), [controls])
     assert controls.parameters[setting.name] == setting.low
+    beyond = Controls()
+    beyond.follow({setting.name: 2 * setting.high})  # beyond the slider, a value does not move against the key
+    for steps, expected in ((1, 2 * setting.high), (-1, 2 * setting.high - setting.step)):
+        beyond.nudge(setting, steps)
+        assert beyond.parameters[setting.name] == pytest.approx(expected)
 
 
 def test_each_key_of_the_help_has_a_command(controls):

@@ -96,18 +96,17 @@ def test_warning_for_few_bits(largest, max_value, count, caplog):
 
 
 def test_frames_unlike_the_first_are_refused():
-    frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
-    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' starts over"
-    with pytest.raises(ParameterError, match=message):
-        frames.check(np.zeros((4, 5), np.uint16))
-    with pytest.raises(ParameterError, match=r"must lie in \[0, 1\], got 200; max_value says"):
-        FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
-    with pytest.raises(ParameterError, match=r"must be an array of numbers or a cv2\.UMat, got list"):
-        frames.check([[1], [2, 3]])
-    with pytest.raises(ParameterError, match="got None: the video has ended"):
-        frames.check(None)
-    with pytest.raises(ParameterError, match="must be finite"):
-        FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), np.nan))
+    video, floats = FrameFormat.of(np.zeros((4, 5, 3), np.uint8)), FrameFormat.of(np.zeros((2, 2)))
+    unlike = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' starts over"
+    for frames, frame, message in (
+        (video, np.zeros((4, 5), np.uint16), unlike),
+        (video, [[1], [2, 3]], r"must be an array of numbers or a cv2\.UMat, got list"),
+        (video, None, "got None: the video has ended"),
+        (floats, np.full((2, 2), 200.0), r"must lie in \[0, 1\], got 200; max_value says"),
+        (floats, np.full((2, 2), np.nan), "must be finite"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            frames.check(frame)
 
 
 KINDS = {

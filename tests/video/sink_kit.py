@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
-from video_fakes import make_frames, separate
+from video_fakes import separate
 
 from bgsub.video import ArraySink, Frame, ImageSequenceSink, StillSink, VideoSink
 from bgsub.video.sinks.video import Outlet, StreamSink
@@ -54,12 +54,6 @@ def limited(kind, size):
 
 def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def small_frames(count, height=12, width=16):
-    """Return `count` pictures, of which few differ."""
-    few = make_frames(7, 32, 48)[:, :height, :width]
-    return [np.ascontiguousarray(few[index % 7]) for index in range(count)]
 
 
 def random_images(shape, dtype):

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from sink_kit import fed, feed, feed_and_raise, files, make, small_frames
-from video_fakes import COUNT, content, read_frames
+from sink_kit import fed, feed, feed_and_raise, files, make
+from video_fakes import COUNT, content, make_frames, read_frames
 
 from bgsub.errors import SinkError
 from bgsub.storage.durable_io import remove_partials
@@ -86,9 +86,9 @@ def test_only_a_complete_output_replaces_the_old_one(tmp_path, kind, frames):
         make(kind, tmp_path / "out" / "deeper")
 
 
-def uninterrupted(kind, folder, images):
-    fed(make(kind, folder), images, fps=30)
-    return content(folder)
+def repeated(count, height=12, width=16):
+    """Return `count` pictures, of which few differ."""
+    return np.resize(make_frames(7, height, width), (count, height, width, 3))
 
 
 @pytest.fixture
@@ -107,8 +107,9 @@ RESUMED = [*KINDS, "panel.mkv", "cutout.mkv", "cutout"]
     [(kind, *STOPS[index % 3]) for index, kind in enumerate(RESUMED)] + [("panel.mp4", *stop) for stop in STOPS[:2]],
 )
 def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, stops, lost, short_segments):
-    images = small_frames(47)
-    expected = uninterrupted(kind, tmp_path / "whole", images)
+    images = repeated(47)
+    fed(make(kind, tmp_path / "whole"), images, fps=30)
+    expected = content(tmp_path / "whole")
     folder, done = tmp_path / "resumed", 0
     sink = make(kind, folder)
     sink.checkpoint()
@@ -129,7 +130,8 @@ def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, stops, lost,
 
 
 def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, frames):
-    expected = uninterrupted(kind, tmp_path / "whole", frames)
+    fed(make(kind, tmp_path / "whole"), frames, fps=30)
+    expected = content(tmp_path / "whole")
     sink = make(kind, tmp_path / "checked")
     state = checkpoint(sink)
     fed(sink, frames, fps=30)
@@ -142,7 +144,7 @@ def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, fra
 def test_missing_and_damaged_files_of_a_checkpoint(tmp_path, kind, short_segments):
     sink = make(kind, tmp_path)
     sink.checkpoint()
-    feed(sink, small_frames(26))
+    feed(sink, repeated(26))
     state = sink.checkpoint()
     sink.abort()
     if kind == "panel.mp4":
@@ -164,7 +166,7 @@ def test_streams_and_videos_without_an_early_checkpoint_cannot_be_resumed(tmp_pa
             sink.abort()
         assert (tmp_path / kind.split()[0]).read_bytes() == b""
     sink = make("mask.mkv", tmp_path)
-    feed(sink, small_frames(20))
+    feed(sink, repeated(20))
     with pytest.raises(SinkError, match=r"mask\.mkv' can be resumed only with a checkpoint before the first frame"):
         sink.checkpoint()
     sink.abort()
@@ -173,7 +175,7 @@ def test_streams_and_videos_without_an_early_checkpoint_cannot_be_resumed(tmp_pa
 def test_the_files_beside_a_growing_video_stay_small(tmp_path, short_segments):
     sink = make("panel.mp4", tmp_path)
     sink.checkpoint()
-    images, largest = small_frames(10 * short_segments, 64, 64), 0
+    images, largest = repeated(10 * short_segments, 32, 48), 0
     for begin in range(0, len(images), 10):
         feed(sink, images[begin : begin + 10], begin, fps=30)
         sink.checkpoint()
