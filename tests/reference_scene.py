@@ -337,7 +337,7 @@ def shadow_votes(p, q, mask):
 
 def shadow_outline(x, l, mask):
     """Pixels of the outline on each side, lit ones and all."""
-    (h, w), every, depth, counts = mask.shape, _shadow_kernels._EVERY, _shadow_kernels._DEPTH, []
+    (h, w), every, depth, counts = mask.shape, _shadow_kernels._ROW_STEP, _shadow_kernels._DEPTH, []
     i, j = np.indices(mask.shape)
     inner = (i % every == 0) & (depth <= i) & (i < h - depth) & (depth <= j) & (j < w - depth) & (mask != 0)
     is_lit = np.float32(x.sum(axis=2)) >= _shadow_kernels._LIT * np.float32(l.sum(axis=2))
