@@ -81,7 +81,7 @@ def test_points_have_the_largest_gradients_and_values_and_slopes_of_their_twin(d
 def test_coarse_pictures_are_means_over_squares(dtype, h, w, c):
     image, scale = planted(h, w, c, 0, dtype)
     registration = registered(image, scale)
-    level, factor = registration._levels(image), max(1, round(min(h, w) / 100))
+    level, factor = registration._reduced(image), max(1, round(min(h, w) / 100))
     squares = image[: h // factor * factor, : w // factor * factor].reshape(h // factor, factor, w // factor, factor, c)
     expected = squares.mean(axis=(1, 3, 4), dtype=float)[..., np.newaxis]
     np.testing.assert_allclose(scale * level, scale * expected, atol=1e-5 if dtype == "float32" else 2 * scale)

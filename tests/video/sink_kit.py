@@ -4,6 +4,7 @@ import os
 from contextlib import contextmanager
 from fractions import Fraction
 
+import cv2
 import numpy as np
 from video_fakes import separate
 
@@ -78,3 +79,7 @@ def make(kind, folder):
     if path.suffix == ".npz":
         return ArraySink(path, view)
     return VideoSink(path, view, 30)
+
+
+def read_images(folder):
+    return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))]

@@ -9,7 +9,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from sink_kit import fed, feed, feed_and_raise, file_limit, files, make, random_images
+from sink_kit import fed, feed, feed_and_raise, files, limited, make, random_images
 from video_fakes import make_frames, read_video, separate
 
 from bgsub._opencv import cv2
