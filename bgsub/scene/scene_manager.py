@@ -86,7 +86,8 @@ class SceneManager:
                 if not is_mostly_foreground(returned.mask, known, WHOLE_FRAME):
                     self._park(i)
                     self.model = model
-                    return replace(returned, event=FrameEvent.SCENE_RETURN)
+                    is_first = not model.objects.frame  # it was seen in the look-ahead only
+                    return replace(returned, event=FrameEvent.SCENE_CHANGE if is_first else FrameEvent.SCENE_RETURN)
         return None
 
     def _park(self, instead: int | None = None) -> None:

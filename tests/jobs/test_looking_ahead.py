@@ -104,7 +104,7 @@ def test_rehearsal_starts_the_stream_once_more():
 
 def test_another_light_or_scene_at_the_beginning_is_no_event():
     frames = make_video(leaves=0)
-    for begin, event in ((frames[:20] // 2, None), (255 - frames[:20], "scene-return")):
+    for begin, event in ((frames[:20] // 2, None), (255 - frames[:20], "scene-change")):
         every = np.concatenate([begin, frames])
         events = [one.event for _, one in bgsub.separate(every, subtractor=make())]
         assert (events[0], events[20]) == (None, event)
