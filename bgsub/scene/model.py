@@ -27,6 +27,7 @@ from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 WHOLE_FRAME = 0.7  # share of foreground above which the background is hidden, or the scene may have changed
+_MANY = 0.5  # share of candidates above which the mask may be that much foreground
 _HIDDEN = 10.0  # seconds for which a hidden background is kept as it is
 _LEAVES = 0.6  # share of the sites unexplained by the background that a light change may leave unexplained
 _SAME_LIGHT = 0.9  # share of equal sites of successive frames from which on both have the same light
@@ -64,9 +65,10 @@ class SceneModel:
         self.engine.set_limits(*self.segmenter.limits)
         self._light_trigger, self._darkest = LightChangeTrigger(), 1.0  # darkest brightness of the scene, for the veil
         self._hidden = 0  # frames at the usual rate for which most of the background has been hidden
+        self._keeps = False  # whether it stays as it is, because of that
         self._lamps = 0  # 1 if lamps went out in the newest frame, 2 if they went on: then it sets the exposure itself
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # uses no memory until it is written
-        self.mask, self.share = np.zeros(shape, np.uint8), 0.0  # newest mask; share of it that is not background
+        self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
 
     @property
@@ -95,11 +97,6 @@ class SceneModel:
     def is_replaced(self) -> bool:
         """Whether most of the background has been hidden for so long that it may be that of another scene."""
         return self._hidden > min(_HIDDEN, self._parameters.absorb_after) * self._parameters.fps
-
-    @property
-    def _keeps(self) -> bool:
-        """Whether the background stays as it is, because objects hide most of it."""
-        return self._hidden > 0 and not self.is_replaced
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
@@ -146,7 +143,7 @@ class SceneModel:
             self.objects.light_returned()
         elif self.objects.frame and (light or (tried and self.objects.settling)):  # all of a first frame is new
             self.objects.light_changed(self.mask, mask, light is not None)
-        self.mask, self.share = mask, cv2.countNonZero(mask) / mask.size
+        self.mask = mask
         training = TrainingInput(pixels, known, mask, compared)
         output = mask if movement is None else to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
@@ -378,10 +375,11 @@ class SceneModel:
             mask = np.where(training.known, np.uint8(SHADOW), mask)
         pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
         found = mask, self.segmenter.filled, engine.strong, engine.filled
-        is_hidden = self.share > WHOLE_FRAME and is_mostly_foreground(mask, None, WHOLE_FRAME)
-        self._hidden = self._hidden + elapsed if is_hidden else 0
-        if self._keeps and rate is None and self.tracked is not None and compared.update is not None:
-            objects.watch(pixels, *found, elapsed)
+        is_much = self.tracked is not None and compared.candidates > _MANY * mask.size  # fast
+        self._hidden = self._hidden + elapsed if is_much and is_mostly_foreground(mask, None, WHOLE_FRAME) else 0
+        self._keeps = self._hidden > 0 and rate is None and not self.is_replaced
+        if self._keeps and self.tracked is not None and compared.update is not None:
+            objects.released(pixels, engine.picture, *found, NOWHERE, elapsed=elapsed, is_hidden=True)
             self.tracked.tracker.subspace_.y = compared.update.fit.start
             return
         seen = engine.strong, engine.filled, training.known, objects.age, objects.returns, pixels, engine.picture
@@ -430,7 +428,9 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "engine": self.engine.state(),
             "mask": copied(self.mask),
-            "scene": np.array([*self.segmenter.scene, self._darkest, self._smooth, self._lamps, self._hidden]),
+            "scene": np.array(
+                [*self.segmenter.scene, self._darkest, self._smooth, self._lamps, self._hidden, self._keeps]
+            ),
             "light_trigger": np.array(astuple(self._light_trigger)),
         }
         if self.start is not None:
@@ -442,9 +442,10 @@ class SceneModel:
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> "SceneModel":
         """Return a model that continues bit for bit; ParameterError if the state does not fit."""
-        exposure, is_coloured, black, darkest, smooth, lamps, hidden = numbers_of(state, "scene", 7)
+        exposure, is_coloured, black, darkest, smooth, lamps, hidden, keeps = numbers_of(state, "scene", 8)
         model = cls(frames, parameters, bool(smooth))
         model._darkest, model._lamps, model._hidden = darkest, int(lamps), int(hidden)
+        model._keeps = bool(keeps)
         model._set_scene(SceneLook(exposure, bool(is_coloured), black))
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))

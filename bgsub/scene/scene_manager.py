@@ -26,9 +26,9 @@ _SCENES = 3  # beside the current one: places that a turning camera comes back t
 
 
 class SceneManager:
-    """The model of the current scene and that of the previous one."""
+    """The model of the current scene, and those of the last three others."""
 
-    # a cut, or foreground over most of the frame that stands still, begins a new model; the old one is kept (`_parked`)
+    # a cut, or foreground over most of the frame that stands still, begins a new model; old ones are kept (`_parked`)
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
@@ -67,7 +67,7 @@ class SceneManager:
         is_new = self._is_new(before, known_there)
         # a new scene may have been a single broken frame, or an object that covered most of the old one for a while
         least = _SUDDEN if self.model.start is None else _BROKEN
-        if self._parked and self.model.share > least and is_mostly_foreground(self.model.mask, known_there, least):
+        if self._parked and is_mostly_foreground(self.model.mask, known_there, least):
             is_whole = is_new or is_mostly_foreground(self.model.mask, known_there, WHOLE_FRAME)
             returned = self._return(frame, known, frozen, _RETURNS if is_whole else _BROKEN)
             if returned is not None:
@@ -101,7 +101,7 @@ class SceneManager:
         # a cut takes one frame and leaves no edge; a slow change, as of a turning camera, stands still in the end; an
         # object close to the lens leaves edges, and moves
         was_jolt, self._is_jolt = self._is_jolt, False
-        if self.model.share <= _SUDDEN or not is_mostly_foreground(self.model.mask, known, _SUDDEN):
+        if not is_mostly_foreground(self.model.mask, known, _SUDDEN):
             return False
         new = self.model.mask if was_jolt else np.where(before == FOREGROUND, np.uint8(0), self.model.mask)
         if is_mostly_foreground(new, known, _SUDDEN) and edges_kept(self.model.engine, self.model.mask) < _KEPT:

@@ -200,13 +200,20 @@ class StandingObjects:
         returned: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
+        is_hidden: bool = False,
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: 1 where the residual
         # exceeds the threshold, `over` (chunks,) uint8: 0 where a chunk has no such pixel; `returned` (n,): indices of
         # pixels that show background hidden at first; `rate` shortens the absorption; `elapsed`: frames since the last
-        before = self.frame
-        self.watch(x, mask, filled, strong, over, elapsed)
+        # one; none become background while most of it `is_hidden`
+        before, self.frame = self.frame, self.frame + elapsed
+        was_clear, self._is_clear = self._is_clear, not over.any()
+        if self._oldest or not (was_clear and self._is_clear):
+            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
+        self.settling = max(self.settling - elapsed, 0)
+        if is_hidden:
+            return None
         absorb = self._absorb if rate is None else min(self._absorb, max(_RATE / rate * self._fps, 1))
         checks = self.frame // self._interval - before // self._interval  # due since the last frame
         chosen = self._chosen(x, background, mask, strong, absorb, checks)
@@ -217,16 +224,6 @@ class StandingObjects:
             return None
         self.age[chosen] = self.support[chosen] = self._lasting[chosen] = 0
         return chosen
-
-    def watch(
-        self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, over: np.ndarray, elapsed: int
-    ) -> None:
-        """Count how long objects have been standing; arguments as of `released`."""
-        before, self.frame = self.frame, self.frame + elapsed
-        was_clear, self._is_clear = self._is_clear, not over.any()
-        if self._oldest or not (was_clear and self._is_clear):
-            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
-        self.settling = max(self.settling - elapsed, 0)
 
     def _update_ages(
         self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int
