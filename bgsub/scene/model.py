@@ -28,7 +28,8 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 WHOLE_FRAME = 0.7  # share of foreground above which the background is hidden, or the scene may have changed
 _MANY = 0.5  # share of candidates above which the mask may be that much foreground
-_HIDDEN = 10.0  # seconds for which a hidden background is kept as it is
+_HIDDEN, _FEWEST = 10.0, 5  # seconds for which a hidden background is kept as it is, but at least this many frames
+_STANDING, _UNEXPLAINED = 0.3, 0.5  # not if more than this share has been standing for these seconds: it may be light
 _LEAVES = 0.6  # share of the sites unexplained by the background that a light change may leave unexplained
 _SAME_LIGHT = 0.9  # share of equal sites of successive frames from which on both have the same light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
@@ -96,11 +97,11 @@ class SceneModel:
     @property
     def is_replaced(self) -> bool:
         """Whether most of the background has been hidden for so long that it may be that of another scene."""
-        return self._hidden > min(_HIDDEN, self._parameters.absorb_after) * self._parameters.fps
+        return self._hidden > max(min(_HIDDEN, self._parameters.absorb_after) * self._parameters.fps, _FEWEST)
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; the learned state is kept."""
-        self._parameters = parameters
+        self._parameters, self._hidden = parameters, 0
         self.segmenter.tune(parameters.part(SegmenterParameters))
         self.engine.set_limits(*self.segmenter.limits)
         self.objects.tune(parameters)
@@ -109,6 +110,7 @@ class SceneModel:
 
     def rewind(self) -> None:
         """Prepare for the first frame of the same stream."""
+        self._hidden = 0
         self.objects.rewind()
         self.segmenter.rewind()
         self.mask, self._light_trigger = np.zeros_like(self.mask), LightChangeTrigger(self._light_trigger.usual)
@@ -375,28 +377,28 @@ class SceneModel:
             mask = np.where(training.known, np.uint8(SHADOW), mask)
         pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
         found = mask, self.segmenter.filled, engine.strong, engine.filled
-        is_much = self.tracked is not None and compared.candidates > _MANY * mask.size  # fast
+        is_much = self.tracked is not None and rate is None and compared.candidates > _MANY * mask.size  # fast
         self._hidden = self._hidden + elapsed if is_much and is_mostly_foreground(mask, None, WHOLE_FRAME) else 0
-        self._keeps = self._hidden > 0 and rate is None and not self.is_replaced
+        self._keeps = self._hidden > 0 and not self.is_replaced and objects.standing(_STANDING) <= _UNEXPLAINED
         if self._keeps and self.tracked is not None and compared.update is not None:
             objects.released(pixels, engine.picture, *found, NOWHERE, elapsed=elapsed, is_hidden=True)
             self.tracked.tracker.subspace_.y = compared.update.fit.start
-            return
-        seen = engine.strong, engine.filled, training.known, objects.age, objects.returns, pixels, engine.picture
-        skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
-        engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
-        returned = NOWHERE
-        if self.tracked is not None and compared.update is not None:
-            age = objects.hidden_pixels()
-            self.tracked.learn(compared.update, rate, age, elapsed)
-            returned = self.tracked.returned(pixels, age, training.known)
-        if self.start is not None and engine.before is not None:
-            objects.follow_light(engine.before, engine.picture)
-        due = objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
-        if due is not None and self.tracked is not None:
-            self.tracked.absorb(pixels, due)
-        elif due is not None and self.start is not None:
-            self.start.colours.put(pixels, due)
+        else:
+            seen = engine.strong, engine.filled, training.known, objects.age, objects.returns, pixels, engine.picture
+            skip = self.segmenter.unlearned(*seen, elapsed / self._parameters.fps)
+            engine.learn(skip, self.segmenter.noise.rates(compared.due[0]), compared.due)
+            returned = NOWHERE
+            if self.tracked is not None and compared.update is not None:
+                age = objects.hidden_pixels()
+                self.tracked.learn(compared.update, rate, age, elapsed)
+                returned = self.tracked.returned(pixels, age, training.known)
+            if self.start is not None and engine.before is not None:
+                objects.follow_light(engine.before, engine.picture)
+            due = objects.released(pixels, engine.picture, *found, returned, rate, elapsed)
+            if due is not None and self.tracked is not None:
+                self.tracked.absorb(pixels, due)
+            elif due is not None and self.start is not None:
+                self.start.colours.put(pixels, due)
         if self.tracked is not None and engine.count % _ADAPTS == 0 and result.movement is None and not self._smooth:
             self._look_at_noise(self.tracked, pixels)
         if self.start is not None and self.start.buffer.is_full:

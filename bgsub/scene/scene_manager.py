@@ -22,6 +22,7 @@ _ALIKE = 0.3  # largest change of an edge that is still there, relative to it
 _NOISE = 8  # squared change of an edge that noise of unit variance explains; a third of the mean of such changes
 _CAPTIONS = 1 / 6  # of the height at the top and at the bottom, where captions stand, which survive a cut
 _KEPT = 0.03  # largest share of the edges that a cut leaves
+_ELSEWHERE = 0.35  # largest share of foreground in a scene that was not the last one
 _SCENES = 3  # beside the current one: places that a turning camera comes back to
 
 
@@ -83,7 +84,7 @@ class SceneManager:
         for i, model in enumerate(self._parked):
             if model.fits(frame, leaves):
                 returned = model.separate(frame, known, frozen)
-                if not is_mostly_foreground(returned.mask, known, WHOLE_FRAME):
+                if not is_mostly_foreground(returned.mask, known, _ELSEWHERE if i else WHOLE_FRAME):
                     self._park(i)
                     self.model = model
                     is_first = not model.objects.frame  # it was seen in the look-ahead only
@@ -92,9 +93,9 @@ class SceneManager:
 
     def _park(self, instead: int | None = None) -> None:
         """Keep the model for the return of its scene, `instead` of a parked one; a model of few frames only alone."""
-        others = [model for i, model in enumerate(self._parked) if i != instead]
-        is_known = self.model.tracker is not None or not self._parked
-        self._parked = [self.model, *others][:_SCENES] if is_known else others
+        is_known = self.model.tracker is not None
+        others = [m for i, m in enumerate(self._parked) if i != instead and (m.tracker is not None or not is_known)]
+        self._parked = [self.model, *others][:_SCENES] if is_known or not self._parked else others
 
     def _is_new(self, before: np.ndarray, known: np.ndarray | None) -> bool:
         """Return whether the newest frame shows another scene; `before`: previous mask, in background coordinates."""
