@@ -29,7 +29,6 @@ from bgsub.tracking.tracker import SubspaceTracker
 WHOLE_FRAME = 0.7  # share of foreground above which the background is hidden, or the scene may have changed
 _MANY = 0.5  # share of candidates above which the mask may be that much foreground
 _HIDDEN, _FEWEST = 10.0, 5  # seconds for which a hidden background is kept as it is, but at least this many frames
-_STANDING, _UNEXPLAINED = 0.3, 0.5  # not if more than this share has been standing for these seconds: it may be light
 _LEAVES = 0.6  # share of the sites unexplained by the background that a light change may leave unexplained
 _SAME_LIGHT = 0.9  # share of equal sites of successive frames from which on both have the same light
 _FLAT = 0.25  # share of the contrast of the background below which the lens is covered
@@ -379,7 +378,7 @@ class SceneModel:
         found = mask, self.segmenter.filled, engine.strong, engine.filled
         is_much = self.tracked is not None and rate is None and compared.candidates > _MANY * mask.size  # fast
         self._hidden = self._hidden + elapsed if is_much and is_mostly_foreground(mask, None, WHOLE_FRAME) else 0
-        self._keeps = self._hidden > 0 and not self.is_replaced and objects.standing(_STANDING) <= _UNEXPLAINED
+        self._keeps = self._hidden > 0 and not self.is_replaced and not self._shows_background(pixels)
         if self._keeps and self.tracked is not None and compared.update is not None:
             objects.released(pixels, engine.picture, *found, NOWHERE, elapsed=elapsed, is_hidden=True)
             self.tracked.tracker.subspace_.y = compared.update.fit.start
