@@ -51,6 +51,15 @@ def test_a_hidden_background_is_replaced_where_parameters_say_so(seconds, given)
     assert shares[-1] < 0.02
 
 
+def test_a_background_in_light_that_nothing_explains_is_not_hidden():
+    camera, rng = Camera(picture()), np.random.default_rng(0)
+    subtractor = started(camera)
+    coefficients = subtractor.tracker.coefficients_.copy()
+    lit = camera.background * rng.choice([0.7, 1.35], (H // 4, W // 4, 1)).repeat(4, 0).repeat(4, 1)
+    assert share(subtractor.apply(camera.frame(lit))) > 0.7
+    assert np.any(subtractor.tracker.coefficients_ != coefficients)
+
+
 def test_a_turning_camera_knows_its_places_again():
     cameras = [Camera(picture(seed)) for seed in (0, 7, 8, 9)]
     subtractor = started(cameras[0])
