@@ -169,7 +169,7 @@ class SegmenterParameters(_Parameters):
     threshold: float = _parameter(
         0.08,
         "minimum colour difference of a foreground pixel (1 is full scale). It is multiplied by 0.8 in coloured scenes "
-        "and by 0.58 for grey frames (to half a level of 255); it is higher in bright and lower in dark scenes",
+        "and by 0.58 for grey frames (to half a level of 255); it is higher in bright, lower in dark and pale scenes",
         1e-6,
         2,
         live=True,

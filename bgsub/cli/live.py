@@ -55,7 +55,7 @@ _screen_options = opt.combine(
         metavar="VIEW",
         help=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
-    opt.flag("--no-window", group=SCREEN, help="Open no window; needs another output or --serve."),
+    opt.flag("--no-window", group=SCREEN, help="Open no window; needs another output, such as --serve."),
     _of_screen(
         "--serve",
         metavar="[HOST:]PORT",

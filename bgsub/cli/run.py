@@ -104,9 +104,9 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
     """Track the objects in SOURCE and write events.csv, events.jsonl and summary.html.
 
-    Connected foreground regions are linked from frame to frame. Identities are not tracked: people who touch are one
-    object, and a returning object gets a new ID. Regions that flicker in place, such as leaves, or stand still during
-    the start phase are ignored. Frames count from 0. --event-formats selects the files.
+    Connected foreground regions are linked from frame to frame and get an ID. People who touch are one object; an
+    object that is out of sight for more than a second gets a new ID. Regions that flicker in place, such as leaves, or
+    stand still during the start phase are ignored. Frames count from 0. --event-formats selects the files.
     """
     _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)
 

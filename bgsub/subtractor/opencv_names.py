@@ -79,7 +79,7 @@ OPENCV_NAMES = (
     OpenCVName("kNNSamples", _KNN, ("threshold",), _SAMPLES),
     OpenCVName("nmixtures", _MOG, ("rank",), "the background is a subspace, not a mixture"),
     OpenCVName("noiseSigma", _MOG, ("noise_factor",), "the noise of each pixel is learned"),
-    OpenCVName("initializationFrames", _GMG, ("start_frames",), "masks are good from the first frame on"),
+    OpenCVName("initializationFrames", _GMG, ("start_frames",), "the first frames have masks, too"),
     OpenCVName("decisionThreshold", _GMG, ("threshold",), "no probability decides; see process(frame).probability"),
     OpenCVName("minPixelStability", _CNT, ("absorb_after",), "the limit for standing objects is in seconds"),
     OpenCVName("maxPixelStability", _CNT, ("absorb_after",), "the limit for standing objects is in seconds"),

@@ -62,7 +62,7 @@ class BackgroundSubtractor(OpenCVNames):
     metric, line_search, gradient_carry, subset, random_state
         See `SubspaceTracker`.
     threshold : float in [1e-6, 2], default 0.08
-        Minimum colour difference of a foreground pixel, full scale is 1; 0.58 times that for grey frames.
+        Minimum colour difference of a foreground pixel, full scale is 1; adapted to the channels, colours and light.
     noise_factor : float in [0, 100], default 2
         Further difference in units of the noise scale of the pixel: the root of the sum of both squares is the limit.
     median : int in [1, 31], default 5
