@@ -120,10 +120,6 @@ def test_the_input_is_never_the_output(tmp_path, frames):
 
 
 def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
-    (tmp_path / "out").touch()
-    for folder in (tmp_path / "out", tmp_path / "out" / "deeper"):
-        with pytest.raises(SinkError, match=f"^cannot write into folder '{folder}': "):
-            create_sinks(folder, ["mask"], FakeSource())
     monkeypatch.setattr("tempfile.TemporaryFile", mock.Mock(side_effect=PermissionError(13, "Permission denied")))
     with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}': Permission denied"):
         create_sinks(tmp_path, ["mask"], FakeSource())

@@ -6,11 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from av_files import write_av
-from live_fakes import beside, wait_until
 from sink_kit import feed
-from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, read_frames, streamed
+from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, read_frames
 
-from bgsub.errors import CutShortError, ParameterError, ReaderGoneError, SinkError, SourceError
+from bgsub.errors import CutShortError, ParameterError, SinkError, SourceError
 from bgsub.video import create_sinks, open_source
 from bgsub.video.sinks.video import Outlet, StreamSink
 
@@ -61,30 +60,6 @@ def test_input_that_is_no_video(written, tmp_path, frames):
     noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is searched
     with pytest.raises(SourceError, match="is not a video that can be read without seeking"):
         open_source(written(fragmented(tmp_path / "behind.mp4", noise, None)))
-
-
-def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
-    path, got = tmp_path / "fifo", []
-    os.mkfifo(path)
-    end = os.open(path, os.O_RDWR)  # so that the pipe never ends
-    data = streamed(frames)
-    os.write(end, data[: 3 * len(data) // 4])  # the last frames never come
-    with open_source(path) as source, beside(lambda: got.extend(frame.index for frame in source)):
-        wait_until(lambda: got)
-        source.cancel()
-    os.close(end)
-    assert got == list(range(len(got)))
-    assert 0 < len(got) < COUNT
-
-
-def test_a_closed_reader_is_reported_once(frames):
-    reader, writer = os.pipe()
-    sink = StreamSink(Outlet(writer), "mask", Fraction(25))
-    os.close(reader)
-    with pytest.raises(ReaderGoneError, match="standard output"):
-        feed(sink, [*frames] * 1000)
-    sink.close()
-    sink.close()
 
 
 @pytest.mark.parametrize("view", ["mask", "panel"])

@@ -98,7 +98,7 @@ def short_segments(monkeypatch):
     return 20
 
 
-STOPS = [((20, 40), 3), ((1, 2, 19, 33), 30), ((13, 20, 21, 47), 3)]
+STOPS = [((0, 20, 40), 3), ((0, 1, 2, 19, 33), 30), ((0, 13, 20, 21, 47), 3)]
 RESUMED = [*KINDS, "panel.mkv", "cutout.mkv", "cutout"]
 
 
@@ -127,17 +127,6 @@ def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, stops, lost,
     # Only a sink with `clean` removes later images of a folder.
     assert all(name.startswith(f"{kind}/") for name in set(found) - set(expected))
     assert {name: found[name] for name in expected} == expected
-
-
-def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, frames):
-    fed(make(kind, tmp_path / "whole"), frames, fps=30)
-    expected = content(tmp_path / "whole")
-    sink = make(kind, tmp_path / "checked")
-    state = checkpoint(sink)
-    fed(sink, frames, fps=30)
-    assert content(tmp_path / "checked") == expected
-    fed(resumed(kind, tmp_path / "resumed", state), frames, fps=30)
-    assert content(tmp_path / "resumed") == expected
 
 
 @pytest.mark.parametrize("kind", ["mask.mkv", "panel.mp4", "mask.npz", "background-image.png"])
