@@ -19,7 +19,6 @@ from bgsub.errors import BgsubError
 from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
-from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
 
 CALLS = ("fsync", "sync", "replace", "rename", "unlink", "rmdir", "mkdir")
@@ -185,7 +184,6 @@ NOT_OUTPUTS = (".resume", ".lock", "manifest", "result.json", ".decompose-")
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    in_bands(lambda *_band: None, 2, 2)  # start the threads of the kernels
     folder = tmp_path_factory.mktemp("inputs")
     frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=36, seed=2)])
     (folder / "films").mkdir()

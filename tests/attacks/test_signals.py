@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from cli_inputs import make_scene
+from cli_inputs import PROGRAM, make_scene
 from event_scenes import STORED
 from live_fakes import wait_until
 from scoring import scored
@@ -26,8 +26,6 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 PATTERNS = ["H", "IT", "T", "I", "TI", "II", "I.I", "T.T", "I.T", "T.I", "HT", "H.I", "#I", "#II", "#T", "#H"]
 NUMBERS = {"I": signal.SIGINT, "T": signal.SIGTERM, "H": signal.SIGHUP}
 WAIT, ANSWER = 60, 2  # seconds
-TAKE_SIGNALS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-PROGRAM = TAKE_SIGNALS + "from bgsub.__main__ import main\nif __name__ == '__main__': main()"
 ALLOWED = re.compile(r"bgsub: (\[\d|compiling)|^$")
 # The longest delay of a signal in seconds, and the arguments.
 RESUMED = {"run --resume", "batch"}  # their partial files stay
@@ -151,15 +149,15 @@ def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_pat
 def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):
     """A signal that follows within a second belongs to the first one."""
     program = (
-        "import time, bgsub.cli as cli, bgsub.jobs.run as run\n"
+        "import time, bgsub.jobs.run as run\n"
         "def stubborn(*_, **__):\n"
         "    try:\n"
         "        open('begun', 'w').close(); time.sleep(600)\n"
         "    finally:\n"
         "        open('interrupted', 'w').close(); time.sleep(600)\n"
-        f"run.make_subtractor = stubborn; {TAKE_SIGNALS} cli.main()\n"
+        "run.make_subtractor = stubborn\n"
     )
-    with started(program, "run", "x.avi", "-o", "out", folder=tmp_path) as process:
+    with started(program + PROGRAM, "run", "x.avi", "-o", "out", folder=tmp_path) as process:
         wait_until((tmp_path / "begun").exists, WAIT)
         process.send_signal(signal.SIGINT)
         wait_until((tmp_path / "interrupted").exists, WAIT)

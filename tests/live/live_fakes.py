@@ -1,6 +1,5 @@
-"""Waiting for conditions, threads, servers, a page, a moving square, a display."""
+"""Waiting for conditions, threads, servers, a moving square, a display."""
 
-import http.client
 import socketserver
 import threading
 import time
@@ -24,17 +23,6 @@ def wait_until(condition: Callable[[], object], timeout: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.005)
-
-
-def request(port: int, path: str, method: str = "GET", body: object = None, fields: dict[str, str] | None = None):
-    """Return status, header fields and body of the answer of a page."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request(method, path, body, fields or {})
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
-    finally:
-        connection.close()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, parse_headers
 
 import numpy as np
 import pytest
-from live_fakes import request, wait_until
+from live_fakes import wait_until
 from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
@@ -32,7 +32,11 @@ class Client:
 
     def ask(self, path, method="GET", body=None, **headers):
         """Return status, header fields and body."""
-        return request(self.port, path, method, body, {name.replace("_", "-"): headers[name] for name in headers})
+        fields = {name.replace("_", "-"): headers[name] for name in headers}
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+            connection.request(method, path, body, fields)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
 
     def status(self, path, **headers):
         return self.ask(path, **headers)[0]

@@ -4,13 +4,16 @@ import pytest
 from batch_fakes import FakeJobs
 
 
+@pytest.fixture(autouse=True)
+def all_cores(monkeypatch):
+    """Tests share this process: a worker has one for itself."""
+    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
+
+
 @pytest.fixture
 def jobs(monkeypatch):
     """Jobs that copy the text of a file."""
-    fake = FakeJobs()
-    monkeypatch.setattr("bgsub.jobs.batch.task.run_job", fake)
-    # Tests share this process: a worker has one for itself.
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
+    monkeypatch.setattr("bgsub.jobs.batch.task.run_job", fake := FakeJobs())
     return fake
 
 

@@ -22,7 +22,6 @@ TIMED = (".json", ".csv")  # files that have times of the day
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     due_every(monkeypatch, EVERY)
-    monkeypatch.setattr(tasks, "_share_cores", lambda _jobs: None)
 
 
 @pytest.fixture

@@ -120,9 +120,8 @@ def test_file_limit_is_raised_within_the_hard_limit(monkeypatch):
 
 
 @pytest.fixture
-def inner_cluster(monkeypatch):
+def inner_cluster():
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
     options = {"processes": False, "host": "127.0.0.1", "protocol": "tcp", "dashboard_address": None}
     with distributed.LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster:
         yield cluster
