@@ -26,15 +26,6 @@ QUICK = {"start_frames": 3, "threads": 1}
 ON_PAGE = {"window": False, "page": {"port": 0}}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def kernels():
-    """Start the threads of the kernels before a test counts threads."""
-    subtractor = BackgroundSubtractor(start_frames=3)
-    for image in make_frames(5, 240, 320):
-        subtractor.apply(image)
-    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "kernel-loader"], 60)
-
-
 class Counting(Sink):
     """Count frames, keep the newest separation and call `after` with each count."""
 
@@ -140,26 +131,20 @@ def test_keys_control_all_cameras(cameras, display):
     assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
 
 
-def test_parameters_reach_the_subtractor(cameras, monkeypatch):
-    with LiveSession([camera("0", parameters={**QUICK, "threshold": 0.2})], **ON_PAGE) as session:
-        controls, made, runner = session.controls["camera 0"], [], session._runner
-
-        def run(source, subtractor, *arguments, **options):
-            made.append(subtractor)
-            return runner(source, subtractor, *arguments, **options)
-
-        monkeypatch.setattr(session, "_runner", run)
-
-        def work():
-            wait_until(lambda: controls.statistics.as_dict()["phase"] == "tracking")
-            assert controls.parameters["threshold"] == 0.2
+def test_parameters_reach_the_subtractor(cameras, tmp_path):
+    def after(count):
+        controls = session.controls["camera 0"]
+        assert controls.parameters["threshold"] == 0.2
+        if count == 10:
             controls.tune(min_area=0.01, noise_factor=4)
-            wait_until(lambda: made[0].get_params()["min_area"] == 0.01)
+        if count == 20:
             session.quit()
 
-        with beside(work):
-            session.run()
-    assert (made[0].get_params()["noise_factor"], made[0].get_params()["threshold"]) == (4, 0.2)
+    job = camera("0", Counting(after), parameters={**QUICK, "threshold": 0.2}, save_model=tmp_path / "m.npz")
+    with LiveSession([job], **ON_PAGE) as session:
+        session.run()
+    parameters = BackgroundSubtractor.load(tmp_path / "m.npz").get_params()
+    assert [parameters[name] for name in ("threshold", "min_area", "noise_factor")] == [0.2, 0.01, 4]
 
 
 def test_window_works_while_the_camera_opens(display, monkeypatch):
