@@ -1,17 +1,13 @@
-"""``bgsub decompose``: each kind of input and output, refused inputs, and interruptions."""
+"""``bgsub decompose``: each kind of input and output, and refused inputs."""
 
 import json
-import os
 import re
-import signal
 import struct
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_inputs import names
 from planted_parts import LOW_RANK, X, make_pictures, relative_error
 from scipy.io import loadmat, savemat
 from video_fakes import content, read_video, write_images, write_video
@@ -20,7 +16,6 @@ from bgsub._opencv import cv2
 from bgsub.cli import reporting
 from bgsub.video import open_source
 
-command = sys.modules["bgsub.cli.decompose"]  # the package exports the command itself under this name
 SHORT = ("--iterations", 15)
 
 
@@ -186,20 +181,3 @@ def test_wrong_inputs(cli, place):
         cli("decompose", source, "-o", "out", *words).refused(message)
     cli("decompose", "x.npy").refused("Missing option '-o' / '--output'", "; see bgsub decompose --help")
     assert not Path("out").exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_leaves_no_files(cli, place, monkeypatch, number):
-    plain = command._watch
-
-    @contextmanager
-    def watch(*fit):
-        with plain(*fit) as report:
-            yield lambda step: os.kill(os.getpid(), number) if step.iteration == 3 else report(step)
-
-    monkeypatch.setattr(command, "_watch", watch)
-    before = names(place)
-    answer = cli("decompose", "x.npy", "-o", "out")
-    assert (answer.code, answer.out, names(place)) == (128 + number, "", before)
-    by = "the user" if number == signal.SIGINT else "SIGTERM"
-    assert answer.err.splitlines()[-1] == f"bgsub: error: stopped by {by}"  # click begins a new line after Ctrl-C

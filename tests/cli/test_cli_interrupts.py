@@ -56,12 +56,13 @@ def test_camera_is_ended_by_ctrl_c(cli, tmp_path, endless_stream, after_frames, 
     assert answer.err == (f"bgsub: error: stream '{endless_stream.address}': {ENDED}\n" if code else "")
 
 
-def test_ctrl_c_before_the_run(cli, folder, tmp_path, monkeypatch):
-    broken = Mock(side_effect=KeyboardInterrupt)
+@pytest.mark.parametrize("number", BY)
+def test_signal_before_the_run(cli, folder, tmp_path, monkeypatch, number):
+    broken = Mock(side_effect=KeyboardInterrupt(number))
     monkeypatch.setattr("bgsub.video.sources.images.ImageSequenceSource.__init__", broken)
     answer = cli("run", folder, "-o", tmp_path / "out")
     # The empty line ends the one with ^C.
-    assert (answer.code, answer.err) == (130, "\nbgsub: error: stopped by the user\n")
+    assert (answer.code, answer.err) == (128 + number, f"\nbgsub: error: stopped by {BY[number]}\n")
 
 
 def test_signal_during_a_failure_wins():

@@ -1,6 +1,5 @@
 """``bgsub live``: a camera on the loopback, a fake camera, and a fake screen."""
 
-import itertools
 import re
 import signal
 import subprocess
@@ -40,18 +39,6 @@ class PatientDisplay(FakeDisplay):
         return [image for image in self.shown if image.shape[1] != 640]
 
 
-@pytest.fixture
-def screen(monkeypatch):
-    """A function that installs a display and the keys that will be pressed."""
-
-    def put(*keys):
-        display = PatientDisplay(list(keys))
-        monkeypatch.setattr("bgsub.live.window.CvDisplay", lambda: display)
-        return display
-
-    return put
-
-
 @pytest.mark.parametrize("words", [("live", "--no-window"), ("run", 0)])
 def test_camera_that_stops(cli, tmp_path, camera, words):
     answer = cli(*words, "-o", tmp_path, "--save", "mask.png", *QUICK).ok()
@@ -68,8 +55,9 @@ def test_duration_ends_while_a_camera_is_lost(cli, tmp_path, endless_stream, aft
     assert "stopped" not in answer.out
 
 
-def test_window_shows_the_view_until_the_quit_key(cli, endless_stream, screen):
-    display = screen(-1, -1, -1, "q")
+def test_window_shows_the_view_until_the_quit_key(cli, endless_stream, monkeypatch):
+    display = PatientDisplay([-1, -1, -1, "q"])
+    monkeypatch.setattr("bgsub.live.window.CvDisplay", lambda: display)
     answer = cli("live", endless_stream.address, "--view", "background", *QUICK).clean()
     assert answer.out.endswith("; stopped by the user\n")
     # The first picture says that the camera is opened; small frames are enlarged, with the numbers below.
@@ -79,19 +67,13 @@ def test_window_shows_the_view_until_the_quit_key(cli, endless_stream, screen):
     assert not display.is_open
 
 
-def test_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, screen):
-    screen()
-    model = tmp_path / "m.npz"
-    pictures = itertools.cycle(list(make_scene(10, empty=10)))
-    camera.read = lambda: (True, next(pictures).copy())
-    answer = cli("live", "--save-model", model, "--duration", 20, *QUICK).ok()
-    assert answer.out.endswith(f"wrote {model}\n")
-    before = model.read_bytes()
-    again = cli("live", "--save-model", model, "--duration", 20, *QUICK)
-    again.refused(f"the model '{model}' exists already", "--overwrite", "--model")
-    assert model.read_bytes() == before
+def test_model_of_a_live_run_is_saved_and_used(cli, tmp_path, folder, monkeypatch):
+    monkeypatch.setattr("bgsub.live.window.CvDisplay", FakeDisplay)
+    words, model = ("live", folder, "--fast"), tmp_path / "m.npz"
+    assert cli(*words, "--save-model", model, *QUICK).ok().out.endswith(f"wrote {model}\n")
+    cli(*words, "--save-model", model).refused(f"the model '{model}' exists already", "--overwrite", "--model")
     # The model tracks from the first frame on: the summary has no start phase.
-    answer = cli("live", folder, "--model", model, "--duration", 3, "--fast").ok()
+    answer = cli(*words, "--model", model, "--duration", 3).ok()
     assert "3 frames of 48x32" in answer.out
     assert "start phase" not in answer.out
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import av
@@ -113,16 +112,6 @@ def test_motion_across_two_files_is_one_clip(cli, here, films):
     assert len(frames) >= round((float(first["end"]) - 16) * RATE) + 1
     with open_source(films / "cam-2.mp4") as source:
         np.testing.assert_array_equal(frames[40].image, next(iter(source)).image)
-
-
-def test_stopped_run_keeps_its_clip_and_other_outputs(cli, here, plain, after_frames):
-    after_frames(70, signal.SIGINT)
-    words = ("-o", "out", "--save", "mask", "--event-formats", "csv", "--record", "clips", *TIGHT, *QUICK)
-    answer = cli("run", plain, *words)
-    assert answer.code == 130
-    assert ": stopped after 70 frames; the outputs end there" in answer.err
-    assert [name for name in names("out") if name[0] != "."] == ["events.csv", "mask.mkv"]
-    assert spans() == [(4.0, pytest.approx(6.9))]
 
 
 @pytest.mark.slow
