@@ -1,9 +1,6 @@
 """Files are processed with a model that has seen their first frames; cameras, pipes and `online` runs are not."""
 
 import re
-import signal
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +9,7 @@ from checkpoint_kit import due_every, raise_at
 from video_fakes import content, needs_pipes, streamed, write_images, write_video
 
 import bgsub
-from bgsub.errors import BrokenSourceError, ParameterError, StoppedError
+from bgsub.errors import BrokenSourceError, ParameterError
 from bgsub.evaluation import Sequence, evaluate
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -190,26 +187,6 @@ def test_resume_continues_with_the_rehearsed_model(tmp_path, monkeypatch):
         assert run_job(job).summary.resumed == 30
     assert content(tmp_path / "resumed") == content(tmp_path / "whole")
     assert '"start_frame":0,' in (tmp_path / "whole" / "events.jsonl").read_text()
-
-
-def test_an_interrupted_rehearsal_starts_again(tmp_path, monkeypatch):
-    folder, plain, seen = write_images(tmp_path / "in", make_video()), bgsub.BackgroundSubtractor.apply, []
-    run_job(make_job(folder, tmp_path / "whole"))
-    job = make_job(folder, tmp_path / "out", resume=True)
-
-    def apply(self, frame):
-        seen.append(frame)
-        if len(seen) == 20:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        time.sleep(0.2 * (len(seen) >= 20))  # for the main thread to answer
-        return plain(self, frame)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(bgsub.BackgroundSubtractor, "apply", apply)
-        with pytest.raises(StoppedError, match="stopped after 0 frames; the same command starts over"):
-            run_job(job)
-    assert run_job(job).summary.frames == LENGTH
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def test_evaluation(tmp_path):

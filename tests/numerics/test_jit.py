@@ -7,14 +7,12 @@ from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
 
-import numpy as np
 import pytest
 from kernel_programs import BEGIN
 from numba.core.dispatcher import Dispatcher
 
 import bgsub
-from bgsub.numerics.jit import TypedKernel, _FilePerType
-from bgsub.scene import _frame_kernels
+from bgsub.numerics.jit import _FilePerType
 
 # A process that calls a kernel of a package that cannot be written.
 PROGRAM = (
@@ -36,11 +34,9 @@ def run(**folders):
 
 
 @pytest.mark.slow
-def test_the_cache_of_a_read_only_package_is_in_the_home_folder_if_possible(tmp_path):
+def test_the_cache_of_a_read_only_package_is_in_the_home_folder(tmp_path):
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    (tmp_path / "file").write_text("")
-    nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
-    assert [run(**folders) for folders in (home, nowhere)] == [["True", "0", "1"]] * 2
+    assert run(**home) == ["True", "0", "1"]
     assert list((tmp_path / "home").rglob("*.nbc"))
     assert run(**home) == ["True", "1", "0"]
 
@@ -85,13 +81,3 @@ def test_functions_called_by_kernels_are_inlined():
     called = set().union(*map(called_by, compiled_functions()))
     assert len(called) > 40
     assert [str(function) for function in called if function.targetoptions["inline"] != "always"] == []
-
-
-def test_typed_kernel_returns_what_the_kernel_returns():
-    kernel, few = _frame_kernels.contrasts, np.arange(6)
-    typed = TypedKernel(kernel)
-    for seed in range(3):
-        picture = np.random.default_rng(seed).integers(0, 256, (2, 3, 3), dtype=np.uint8)
-        found = typed.call(picture.reshape(-1), picture, few)
-        assert found == kernel(picture.reshape(-1), picture, few)
-        assert found[0] == found[1] > 0

@@ -1,4 +1,4 @@
-"""Robust PCA in scikit-learn: its estimator checks, pipelines, the choice of a rank."""
+"""Robust PCA in scikit-learn: its estimator checks and pipelines."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -69,19 +68,6 @@ def test_pipeline_with_a_regression():
     model = make_pipeline(StandardScaler(with_mean=False), RobustPCA(4), LinearRegression())
     assert model.fit(X[:80], target[:80]).score(X[80:], target[80:]) > 0.999
     assert model[:-1].get_feature_names_out().tolist() == [f"robustpca{i}" for i in range(4)]
-
-
-@needs_compiler
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "rank", "share", "sigma"), [((60, 40), 3, 0.1, 0), ((40, 80), 2, 0.3, 0.1), ((100, 30), 2, 0.2, 1e-3)]
-)
-def test_grid_search_finds_the_rank(shape, rank, share, sigma):
-    X, _, _ = planted(shape=shape, rank=rank, share=share)
-    X += sigma * np.random.default_rng(3).standard_normal(X.shape)
-    ranks = list(range(2 * rank, 0, -1))  # so that ties do not help
-    search = GridSearchCV(RobustPCA(quality="fast"), {"rank": ranks}, cv=3, error_score="raise")
-    assert search.fit(X).best_params_ == {"rank": rank}
 
 
 def test_follows_the_configuration_of_scikit_learn():
