@@ -149,23 +149,15 @@ def day(cli):
     return call
 
 
-def test_same_command_starts_and_continues_a_model(day, settings, folder):
-    assert day(*QUICK).clean().out.endswith(", m.npz\n")
-    before = (settings / "m.npz").read_bytes()
-    write_images(settings / "three", make_scene(3, empty=3))
-    second = day(*QUICK, source="three").clean()
-    assert "shorter than the start phase" not in second.out
-    assert second.out.endswith(", m.npz\n")
-    assert (settings / "m.npz").read_bytes() != before
-    assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
-
-
-def test_failed_run_keeps_the_old_model(day, settings, folder, monkeypatch):
-    assert day(*QUICK).code == 0
-    before = (settings / "m.npz").read_bytes()
+def test_same_command_starts_and_continues_a_model_which_a_failed_run_keeps(day, settings, folder, monkeypatch):
+    models = []
+    for _ in range(2):
+        assert day(*QUICK).clean().out.endswith(", m.npz\n")
+        models.append((settings / "m.npz").read_bytes())
+    assert models[0] != models[1]
     monkeypatch.setattr("bgsub.video.sinks.images.write_image", Mock(side_effect=[None] * 7 + [SinkError("full")]))
     assert day(*QUICK).code == 1
-    assert (settings / "m.npz").read_bytes() == before
+    assert (settings / "m.npz").read_bytes() == models[1]
 
 
 def test_model_of_a_damaged_source_and_of_other_frames(day, settings, folder):
