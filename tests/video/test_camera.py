@@ -108,9 +108,7 @@ def test_errors_of_the_driver_are_raised(plug):
     assert capture.released
 
 
-@pytest.fixture
-def mute(plug, frames):
-    """A camera that sends three frames and then nothing until the end of the test; an event tells that it is silent."""
+def test_close_ends_a_wait_for_a_silent_camera(plug, frames):
     silent, end = threading.Event(), threading.Event()
 
     class MuteCapture(FakeCapture):
@@ -120,24 +118,17 @@ def mute(plug, frames):
                 end.wait(20)
             return super().read()
 
-    capture = MuteCapture(frames[:3])
-    plug(capture)
-    yield silent
-    end.set()
-    for thread in threading.enumerate():
-        if thread.name == "bgsub-grab":
-            thread.join(5)
-    assert capture.released
-
-
-def test_close_ends_a_wait_for_a_silent_camera(mute):
+    plug(capture := MuteCapture(frames[:3]))
     source, got = CameraSource(0), []
     with beside(lambda: got.extend(frame.index for frame in source)):
         wait_until(lambda: 2 in got)
-        assert mute.wait(5)
+        assert silent.wait(5)
         begin = time.monotonic()
         source.close()
     assert time.monotonic() - begin < 2
+    end.set()
+    wait_until(lambda: "bgsub-grab" not in [thread.name for thread in threading.enumerate()])
+    assert capture.released
 
 
 def test_wrong_parameters_and_addresses():
