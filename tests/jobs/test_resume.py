@@ -171,6 +171,9 @@ def test_unsuitable_checkpoints_are_refused(inputs, tmp_path):
     dataclasses.replace(state, sinks=state.sinks[:1]).write(path)
     with pytest.raises(SourceError, match=r"no run can go on from .*--overwrite starts over$"):
         run_job(job)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts over"):
+        run_job(job)
     interrupt(dataclasses.replace(job, fps=10.0, overwrite=True), 2)
 
 

@@ -108,6 +108,14 @@ def resident():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_one_entry_takes_one_page():
+    array = lazy_zeros((1 << 26,), np.uint8)
+    before = resident()
+    array[:: 1 << 20] = 1  # 64 entries, each of them in another MiB
+    assert 64 <= resident() - before < 256
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_restored_sample_memory_takes_no_more_memory():
     first, second = (SampleMemory((1024, 1024), 3) for _ in range(2))
     first.samples[:: 1 << 14] = first._used[:: 1 << 14] = 1
