@@ -9,6 +9,7 @@ from av_files import cut_packets, film, write_av
 from cli_inputs import QUICK, make_scene, names
 from video_fakes import read_video, write_images, write_video
 
+from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 
 
@@ -193,7 +194,10 @@ def test_image_of_another_size(cli, tmp_path, folder):
 def test_words_for_switches_and_percent_and_a_compressed_mask(cli, place):
     """``--light off`` and ``--min-area 5%`` mean what they say."""
     words = ("--light", "off", "--shadows", "off", "--min-area", "5%", "--threshold", "8%", "--scale", "50%")
-    words += ("--save", "mask.mp4,panel.mp4")
+    words += ("--save", "mask.mp4,panel.mp4", "--save-model", "model.npz")
     answer = cli("run", "frames", "-o", "out", *words, *QUICK).ok()
     assert answer.err.count("compressed with loss, to any value from 0 to 255; mask.mkv is exact") == 1
     assert answer.err.count("\n") == 1
+    parameters = BackgroundSubtractor.load(place / "model.npz").get_params()
+    chosen = {name: parameters[name] for name in ("light", "shadows", "min_area", "threshold", "scale")}
+    assert chosen == {"light": False, "shadows": "off", "min_area": 0.05, "threshold": 0.08, "scale": 0.5}
