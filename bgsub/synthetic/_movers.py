@@ -88,13 +88,13 @@ class Person:
         stride = swing * aside
         legs = [_joints(unit, phase + math.pi, stride), _joints(unit, phase, stride)]
         # Stand on the lower foot.
-        canvas.y = canvas.y + np.float32(min(ankle[1] for _, ankle in legs) - 0.05 * unit)
+        canvas.y = canvas.y + (min(ankle[1] for _, ankle in legs) - 0.05 * unit)
         self._leg(canvas, unit, legs[0], 0.72, dx)
         self._arm(canvas, phase, stride, 0.72, dx)
         if self._bag:
             back = -math.copysign(0.17, dx) * abs(dx) * unit
             pack = ellipse(canvas.x, canvas.y, (back, 1.22 * unit), (0.14 * unit, 0.22 * unit))
-            canvas.paint(pack, self._second * np.float32(0.6))
+            canvas.paint(pack, self._second * 0.6)
         self._leg(canvas, unit, legs[1], 1.0, dx)
         self._torso(canvas, unit, dx)
         self._head(canvas, unit, dx, 0.012 * math.sin(2 * phase) * swing)
@@ -104,7 +104,7 @@ class Person:
         apart = (0.085 if light < 1 else -0.085) * (1 - abs(dx)) * unit
         hip = (apart, 0.90 * unit)
         knee, ankle = ((x + apart, y) for x, y in joints)
-        tone = self._legs * np.float32(light)
+        tone = self._legs * light
         wide = self.stout * unit
         canvas.paint(capsule(canvas.x, canvas.y, hip, knee, (0.105 * wide, 0.075 * wide)), tone)
         canvas.paint(capsule(canvas.x, canvas.y, knee, ankle, (0.075 * wide, 0.055 * wide)), tone)
@@ -120,33 +120,33 @@ class Person:
         elbow = (side * 1.15 + 0.27 * unit * math.sin(upper), shoulder[1] - 0.27 * unit * math.cos(upper))
         hand = (elbow[0] + 0.25 * unit * math.sin(lower), elbow[1] - 0.25 * unit * math.cos(lower))
         canvas.paint(ellipse(canvas.x, canvas.y, hand, (0.05 * unit, 0.055 * unit)), self._skin)
-        sleeve = self._top * np.float32(light)
+        sleeve = self._top * light
         canvas.paint(capsule(canvas.x, canvas.y, shoulder, elbow, (0.068 * unit, 0.058 * unit)), sleeve)
         canvas.paint(capsule(canvas.x, canvas.y, elbow, hand, (0.058 * unit, 0.042 * unit)), sleeve)
 
     def _torso(self, canvas: Canvas, unit: float, dx: float) -> None:
         x, y = canvas.x, canvas.y
         wide = (0.19 - 0.05 * abs(dx)) * self.stout * unit
-        cloth = self._cloth(x / np.float32(unit), y / np.float32(unit), wide / unit)
+        cloth = self._cloth(x / unit, y / unit, wide / unit)
         canvas.paint(capsule(x, y, (0.0, 0.98 * unit), (0.0, 1.36 * unit), (0.92 * wide, wide)), cloth)
         if self._coat:
             hem = 1.35 * wide
             skirt = [(-0.9 * wide, 1.1 * unit), (0.9 * wide, 1.1 * unit), (hem, 0.58 * unit), (-hem, 0.58 * unit)]
-            canvas.paint(convex(x, y, skirt), cloth * np.float32(0.94))
+            canvas.paint(convex(x, y, skirt), cloth * 0.94)
 
     def _cloth(self, x: np.ndarray, y: np.ndarray, wide: float) -> np.ndarray:
         """Return the picture (h, w, 3) of the cloth: pattern, folds and shading."""
         if self._pattern == "stripes":
-            second = (y * np.float32(1 / 0.15)) % 1 < 0.42
+            second = (y * (1 / 0.15)) % 1 < 0.42
         elif self._pattern == "checks":
-            second = ((y * np.float32(1 / 0.16)) % 1 < 0.5) ^ ((x * np.float32(1 / 0.16)) % 1 < 0.5)
+            second = ((y * (1 / 0.16)) % 1 < 0.5) ^ ((x * (1 / 0.16)) % 1 < 0.5)
         elif self._pattern == "jacket":
-            second = (np.abs(x) < np.float32(0.25 * wide)) & (y > 1.05)
+            second = (np.abs(x) < 0.25 * wide) & (y > 1.05)
         else:
             second = np.zeros(x.shape, bool)
         cloth = np.where(second[..., np.newaxis], self._second, self._top)
-        bend = np.clip(x * np.float32(1 / wide), -1, 1)
-        light = np.float32(1.08) - np.float32(0.28) * bend * bend + np.float32(0.14) * self._folds(x, y)
+        bend = np.clip(x * (1 / wide), -1, 1)
+        light = 1.08 - 0.28 * bend * bend + 0.14 * self._folds(x, y)
         return cloth * light[..., np.newaxis]
 
     def _head(self, canvas: Canvas, unit: float, dx: float, bob: float) -> None:
@@ -155,9 +155,8 @@ class Person:
         look = 0.03 * dx * unit
         canvas.paint(capsule(x, y, (0.0, 1.44 * unit), (look, high), (0.06 * unit, 0.055 * unit)), self._skin)
         canvas.paint(ellipse(x, y, (look, high + 0.022 * unit), (0.105 * unit, 0.125 * unit)), self._hair)
-        canvas.shade(
-            ellipse(x, y, (look + 0.045 * dx * unit, high - 0.02 * unit), (0.082 * unit, 0.10 * unit)), self._skin
-        )
+        face = ellipse(x, y, (look + 0.045 * dx * unit, high - 0.02 * unit), (0.082 * unit, 0.10 * unit))
+        canvas.shade(face, self._skin)
 
 
 def _joints(unit: float, phase: float, stride: float) -> tuple[Point, Point]:
@@ -192,21 +191,21 @@ class Car:
         self._cabin = _CABINS[rng.choice(3, p=[0.45, 0.35, 0.2])]
         self.height = max(p[1] for p in self._cabin)
         self._paint = bgr(*_PAINT[rng.integers(len(_PAINT))])
-        self._glass = bgr(58, 70, 82) * np.float32(rng.uniform(0.8, 1.5))
+        self._glass = bgr(58, 70, 82) * rng.uniform(0.8, 1.5)
         self.reach = self.half_length + 0.12, self.height + 0.1
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
         """Paint the car, wheels on y = 0, turned by the distance; the others as in `Presence`."""
         way = math.copysign(1.0, dx)
-        x, y = canvas.x * np.float32(way), canvas.y
-        tone = np.clip(np.float32(0.78) + np.float32(0.35) * y, 0.7, 1.25)[..., np.newaxis] * self._paint
+        x, y = canvas.x * way, canvas.y
+        tone = np.clip(0.78 + 0.35 * y, 0.7, 1.25)[..., np.newaxis] * self._paint
         body = [(-2.12, 0.28), (-2.12, 0.80), (-1.5, 0.92), (1.1, 0.92), (2.05, 0.74), (2.15, 0.30)]
         # overlaps the body: no seam of half covered pixels between them
         cabin = [*self._cabin, (self._cabin[-1][0], 0.6), (self._cabin[0][0], 0.6)]
-        canvas.paint(convex(x, y, cabin, 0.12), tone * np.float32(0.95))
+        canvas.paint(convex(x, y, cabin, 0.12), tone * 0.95)
         canvas.paint(convex(x, y, body, 0.16), tone)
         self._windows(canvas, x, y)
-        canvas.shade(np.abs(y - np.float32(0.30)) - np.float32(0.07), bgr(40, 40, 42), 0.8)
+        canvas.shade(np.abs(y - 0.30) - 0.07, bgr(40, 40, 42), 0.8)
         canvas.shade(ellipse(x, y, (2.0, 0.66), (0.12, 0.07)), bgr(244, 240, 220))
         canvas.shade(ellipse(x, y, (-2.06, 0.72), (0.09, 0.1)), bgr(190, 30, 26))
         turn = distance / 0.33
@@ -218,16 +217,11 @@ class Car:
 
     def _windows(self, canvas: Canvas, x: np.ndarray, y: np.ndarray) -> None:
         """Paint the windows between the pillars, brighter where they reflect the sky."""
-        middle = (sum(p[0] for p in self._cabin) / 4, sum(p[1] for p in self._cabin) / 4)
-        inner = [
-            (middle[0] + 0.86 * (p[0] - middle[0]), middle[1] + 0.74 * (p[1] - middle[1]) + 0.02) for p in self._cabin
-        ]
-        glass = convex(x, y, inner)
-        pillars = np.minimum(
-            np.abs(x - np.float32(middle[0] + 0.05)), np.abs(x - np.float32(middle[0] - 0.85))
-        ) - np.float32(0.045)
-        mirror = np.clip((y - np.float32(0.9)) * np.float32(1.6) + x * np.float32(0.15), 0, 1)[..., np.newaxis]
-        canvas.shade(np.maximum(glass, -pillars), self._glass * (np.float32(0.6) + mirror))
+        mx, my = (sum(coordinates) / 4 for coordinates in zip(*self._cabin, strict=True))
+        glass = convex(x, y, [(mx + 0.86 * (u - mx), my + 0.74 * (v - my) + 0.02) for u, v in self._cabin])
+        pillars = np.minimum(np.abs(x - (mx + 0.05)), np.abs(x - (mx - 0.85))) - 0.045
+        mirror = np.clip((y - 0.9) * 1.6 + x * 0.15, 0, 1)[..., np.newaxis]
+        canvas.shade(np.maximum(glass, -pillars), self._glass * (0.6 + mirror))
 
 
 Mover = Person | Car

@@ -38,11 +38,10 @@ class Place:
         self.camera = Camera(width, height, focal, centre, view["floor"])
         self.picture = _picture(self.name, self.camera, seed)
         names, lights = self.names(self.camera), self.picture.lights
+        feet = [_point(plant["foot"], names) for plant in given["plants"]]
         self.foliage = [
-            make_foliage(
-                self.camera, lights, plant["kind"], _point(plant["foot"], names), plant["size"], sway, seed + 10 * i
-            )
-            for i, plant in enumerate(given["plants"])
+            make_foliage(self.camera, lights, plant["kind"], foot, plant["size"], sway, seed + 10 * i)
+            for i, (plant, foot) in enumerate(zip(given["plants"], feet, strict=True))
         ]
         self.tracks = [self._track(i, walkers, seed) for i in range(walkers)]
 
@@ -188,7 +187,7 @@ def _box(given: dict[str, Any], drawn: dict[str, Any], names: Names) -> Box:
     low, high = _point(given["low"], names), _point(given["high"], names)
     colour = bgr(*(drawn[given["colour"]] if isinstance(given["colour"], str) else given["colour"]))
     options = {key: given[key] for key in ("glow", "lamp", "casts", "ground") if key in given}
-    return Box(low, high, colour * np.float32(given.get("shade", 1)), drawn.get(given.get("texture", "")), **options)
+    return Box(low, high, colour * given.get("shade", 1), drawn.get(given.get("texture", "")), **options)
 
 
 class Material:
@@ -216,17 +215,17 @@ def _speckled(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.nd
 def _carpet(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Squares of one metre with alternating directions."""
     odd = (np.floor(p[:, 0]) + np.floor(p[:, 2])) % 2
-    return material.light(p, axis, 0.97 + np.float32(0.06) * odd)[:, np.newaxis] * colour
+    return material.light(p, axis, 0.97 + 0.06 * odd)[:, np.newaxis] * colour
 
 
 def _ceiling(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    light = np.where(_joints(p / np.float32(0.6)), np.float32(0.72), material.light(p, axis))
+    light = np.where(_joints(p / 0.6), np.float32(0.72), material.light(p, axis))
     return light[:, np.newaxis] * colour
 
 
 def _slabs(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Paving slabs of 60 by 60 cm."""
-    return (material.light(p, axis) - np.float32(0.22) * _joints(p / 0.6))[:, np.newaxis] * colour
+    return (material.light(p, axis) - 0.22 * _joints(p / 0.6))[:, np.newaxis] * colour
 
 
 def _joints(p: np.ndarray) -> np.ndarray:
@@ -237,7 +236,7 @@ def _joints(p: np.ndarray) -> np.ndarray:
 def _road(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Asphalt with darker wheel tracks, a broken line between the lanes and lines along the kerbs."""
     x, z = p[:, 0], p[:, 2]
-    light = material.light(p, axis) - np.float32(0.05) * ((np.abs(z - 7.0) < 0.9) | (np.abs(z - 9.9) < 0.9))
+    light = material.light(p, axis) - 0.05 * ((np.abs(z - 7.0) < 0.9) | (np.abs(z - 9.9) < 0.9))
     middle = (np.abs(z - 8.45) < 0.08) & ((x / 3) % 1 < 0.5)
     edge = (np.abs(z - 5.7) < 0.06) | (np.abs(z - 11.2) < 0.06)
     return light[:, np.newaxis] * np.where((middle | edge)[:, np.newaxis], bgr(206, 206, 200), colour)
@@ -245,36 +244,36 @@ def _road(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarra
 
 def _tubes(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Two bright tubes behind a lamp cover."""
-    across = np.abs((p[:, 0] / np.float32(0.3)) % 1 - np.float32(0.5))
-    return (np.float32(1.1) - np.float32(0.6) * across)[:, np.newaxis] * colour
+    across = np.abs((p[:, 0] / 0.3) % 1 - 0.5)
+    return (1.1 - 0.6 * across)[:, np.newaxis] * colour
 
 
 def _art(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Soft patches of colour."""
     out = np.stack([field(p[:, 0], p[:, 1]) for field in material.fields], axis=1)
     out += out[:, [1, 2, 0]]
-    return np.clip(np.float32(1.0) + np.float32(0.75) * out, 0.1, 1.8) * colour
+    return np.clip(1.0 + 0.75 * out, 0.1, 1.8) * colour
 
 
 def _view(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """The view of a window: sky over trees, behind bars."""
-    x = (p[:, 0] - np.float32(2.75)) / np.float32(material.names["window"] - 2.75)
-    high = np.abs((x * 3) % 2 - 1) * np.float32(0.18) + np.abs((x * 7) % 2 - 1) * np.float32(0.10)
-    out = np.where((p[:, 1] > np.float32(0.62) - high)[:, np.newaxis], bgr(96, 124, 78), colour)
-    bars = (np.abs((x * 2) - np.round(x * 2)) < 0.035) | (np.abs(p[:, 1] - np.float32(0.3)) < 0.025)
+    x = (p[:, 0] - 2.75) / (material.names["window"] - 2.75)
+    high = np.abs((x * 3) % 2 - 1) * 0.18 + np.abs((x * 7) % 2 - 1) * 0.10
+    out = np.where((p[:, 1] > 0.62 - high)[:, np.newaxis], bgr(96, 124, 78), colour)
+    bars = (np.abs((x * 2) - np.round(x * 2)) < 0.035) | (np.abs(p[:, 1] - 0.3) < 0.025)
     return np.where(bars[:, np.newaxis], bgr(150, 150, 148), out)
 
 
 def _pigeonholes(material: Material, p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Three rows of dark holes, some with letters, and doors below."""
-    u, v = (p[:, 0] - np.float32(-1.95)) / np.float32(0.225), (p[:, 1] - np.float32(1.0)) / np.float32(0.2)
+    u, v = (p[:, 0] + 1.95) / 0.225, (p[:, 1] - 1.0) / 0.2
     column, row = np.floor(u).astype(np.int32), np.floor(v).astype(np.int32)
     inside = (u - column > 0.13) & (v - row > 0.15) & (row < 3) & (axis == 2)
     letters = inside & (v - row > 1 - 0.75 * material.table[row & 15, column & 15]) & (u - column < 0.85)
     out = np.where(inside[:, np.newaxis], bgr(40, 36, 38), colour)
     out = np.where(letters[:, np.newaxis], bgr(176, 178, 186), out)
     joint = (row >= 3) & (np.abs(u / 3 - np.round(u / 3)) < 0.02)
-    return np.where(joint[:, np.newaxis], colour * np.float32(0.5), out)
+    return np.where(joint[:, np.newaxis], colour * 0.5, out)
 
 
 _TEXTURES = {
@@ -294,7 +293,7 @@ def _houses(camera: Camera, rng: np.random.Generator) -> list[Box]:
         wide, high = float(rng.uniform(4.2, 6.2)), float(rng.uniform(5.2, 8.5))
         tone, top = tones[order[place % len(tones)]], ground - high
         boxes.append(Box((x, top, _FRONTS), (x + wide, ground, 18), tone, _front(rng, x, wide, ground)))
-        boxes.append(Box((x - 0.1, top - 0.2, 13.85), (x + wide + 0.1, top, 18), tone * np.float32(0.6)))
+        boxes.append(Box((x - 0.1, top - 0.2, 13.85), (x + wide + 0.1, top, 18), tone * 0.6))
         place += 1
         x += wide + (2.2 if place == 2 else 0.0)
     return boxes
@@ -309,14 +308,14 @@ def _front(rng: np.random.Generator, left: float, wide: float, ground: float) ->
     door = int(rng.integers(count))
 
     def texture(p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
-        u = (p[:, 0] - np.float32(left)) / np.float32(step)
-        v = (np.float32(ground) - p[:, 1]) / np.float32(2.35)
+        u = (p[:, 0] - left) / step
+        v = (ground - p[:, 1]) / 2.35
         column, floor = np.floor(u).astype(np.int32), np.floor(v).astype(np.int32)
-        fu, fv, front = np.abs(u - column - np.float32(0.5)), v - floor, axis == 2
+        fu, fv, front = np.abs(u - column - 0.5), v - floor, axis == 2
         entrance = front & (floor == 0) & (column == door)
         hole = front & ~entrance & (fu < 0.31) & (fv > 0.34) & (fv < 0.88)
         pane = hole & (fu < 0.26) & (fv > 0.38) & (fv < 0.84) & (fu > 0.025)
-        light = 1 + np.float32(0.07) * grain(p[:, 0], p[:, 1] * 2) + np.float32(0.07) * stain(p[:, 0], p[:, 1])
+        light = 1 + 0.07 * grain(p[:, 0], p[:, 1] * 2) + 0.07 * stain(p[:, 0], p[:, 1])
         out = np.where(hole[:, np.newaxis], bgr(206, 204, 198), light[:, np.newaxis] * colour)
         dark = (0.5 + glass[floor & 7, column & 31] + 0.8 * (fv - 0.4))[:, np.newaxis]
         out = np.where(pane[:, np.newaxis], dark * bgr(72, 86, 98), out)

@@ -20,21 +20,21 @@ def generator(*key: int) -> np.random.Generator:
 def capsule(x: np.ndarray, y: np.ndarray, a: Point, b: Point, radii: Point) -> np.ndarray:
     """Return the signed distance to a limb from `a` to `b` with a radius at each, negative inside."""
     ux, uy = b[0] - a[0], b[1] - a[1]
-    px: np.ndarray = x - np.float32(a[0])
-    py: np.ndarray = y - np.float32(a[1])
+    px: np.ndarray = x - a[0]
+    py: np.ndarray = y - a[1]
     scale = 1.0 / max(ux * ux + uy * uy, 1e-9)
-    t = px * np.float32(ux * scale) + py * np.float32(uy * scale)
+    t = px * (ux * scale) + py * (uy * scale)
     np.clip(t, 0.0, 1.0, out=t)
-    px = px - t * np.float32(ux)
-    py = py - t * np.float32(uy)
-    return np.sqrt(px * px + py * py) - (np.float32(radii[0]) + t * np.float32(radii[1] - radii[0]))
+    px = px - t * ux
+    py = py - t * uy
+    return np.sqrt(px * px + py * py) - (radii[0] + t * (radii[1] - radii[0]))
 
 
 def ellipse(x: np.ndarray, y: np.ndarray, centre: Point, radii: Point) -> np.ndarray:
     """Return roughly the signed distance to an upright ellipse (exact on its edge and for circles)."""
-    px = (x - np.float32(centre[0])) * np.float32(1.0 / radii[0])
-    py = (y - np.float32(centre[1])) * np.float32(1.0 / radii[1])
-    return (np.sqrt(px * px + py * py) - np.float32(1.0)) * np.float32(min(radii))
+    px = (x - centre[0]) * (1.0 / radii[0])
+    py = (y - centre[1]) * (1.0 / radii[1])
+    return (np.sqrt(px * px + py * py) - 1.0) * min(radii)
 
 
 def convex(x: np.ndarray, y: np.ndarray, corners: Sequence[Point], rounding: float = 0.0) -> np.ndarray:
@@ -46,26 +46,26 @@ def convex(x: np.ndarray, y: np.ndarray, corners: Sequence[Point], rounding: flo
         ex, ey = q[0] - p[0], q[1] - p[1]
         length = max((ex * ex + ey * ey) ** 0.5, 1e-9)
         nx, ny = sense * ey / length, -sense * ex / length
-        sides.append(x * np.float32(nx) + y * np.float32(ny) - np.float32(nx * p[0] + ny * p[1]))
+        sides.append(x * nx + y * ny - (nx * p[0] + ny * p[1]))
     return reduce(partial(_smooth_max, rounding=rounding) if rounding else np.maximum, sides)
 
 
 def _smooth_max(a: np.ndarray, b: np.ndarray, rounding: float) -> np.ndarray:
     """Round the corner where two half planes meet."""
-    gap = np.maximum(np.float32(rounding) - np.abs(a - b), np.float32(0.0))
-    return np.maximum(a, b) + gap * gap * np.float32(0.25 / rounding)
+    gap = np.maximum(rounding - np.abs(a - b), np.float32(0.0))
+    return np.maximum(a, b) + gap * gap * (0.25 / rounding)
 
 
 def coverage(distance: np.ndarray, pixels_per_unit: float) -> np.ndarray:
     """Return the share of each pixel inside a shape, exactly 0 outside and 1 inside."""
-    return np.clip(np.float32(0.5) - distance * np.float32(pixels_per_unit), 0.0, 1.0)
+    return np.clip(0.5 - distance * pixels_per_unit, 0.0, 1.0)
 
 
 class Mottle:
     """Value noise: a tile of random numbers, `cell` units apart, interpolated and repeated over the plane."""
 
     def __init__(self, rng: np.random.Generator, cell: float) -> None:
-        self._tile = rng.random((64, 64), dtype=np.float32) * np.float32(2) - np.float32(1)
+        self._tile = rng.random((64, 64), dtype=np.float32) * 2 - 1
         self._per_unit = np.float32(1.0 / cell)
 
     def __call__(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ class Canvas:
 
     def shade(self, distance: np.ndarray, colour: np.ndarray, opacity: float = 1.0) -> None:
         """Paint a shape inside the outline only: windows, pockets, hair."""
-        cover = coverage(distance, self.scale) * np.float32(opacity)
+        cover = coverage(distance, self.scale) * opacity
         self.colour *= (1 - cover)[..., np.newaxis]
         self.colour += (cover * self.alpha)[..., np.newaxis] * colour
 
@@ -133,8 +133,8 @@ class Foliage:
             return self.colour, self.alpha
         whole = 0.8 * math.sin(0.31 * index) + 0.5 * math.sin(0.123 * index + 1.7)
         own = 0.9 * math.sin(0.53 * index), 0.9 * math.cos(0.41 * index)
-        shift = np.float32(whole) + self.flutter[0] * np.float32(own[0]) + self.flutter[1] * np.float32(own[1])
-        shift *= self.reach * np.float32(sway)
+        shift = whole + self.flutter[0] * own[0] + self.flutter[1] * own[1]
+        shift *= self.reach * sway
         height, width = self.alpha.shape
         source = np.arange(width, dtype=np.float32) - shift
         np.clip(source, 0, width - 1.001, out=source)
@@ -163,10 +163,10 @@ def make_foliage(
     bottom = max(min(math.ceil(v) + 2, camera.height), top + 2)
     canvas = Canvas((left, top, right, bottom), (u, v), scale)
     draw(canvas, size, rng)
-    lit = np.stack([light.colour * np.float32(light.at(x, y - 1.05 * size / 2, z)) for light in lights])
+    lit = np.stack([light.colour * light.at(x, y - 1.05 * size / 2, z) for light in lights])
     high = max(float(canvas.y.max()), 1e-3)
     flutter = np.stack([field(canvas.x, canvas.y) for field in (Mottle(rng, 0.25 * high), Mottle(rng, 0.12 * high))])
-    reach = np.clip(canvas.y / np.float32(high), 0, 1)
+    reach = np.clip(canvas.y / high, 0, 1)
     return Foliage(left, top, canvas.colour, canvas.alpha, z, lit, reach, flutter)
 
 
@@ -177,10 +177,10 @@ def _draw_plant(canvas: Canvas, size: float, rng: np.random.Generator) -> None:
         middle = (0.30 * lean * size, 0.62 * length)
         tip = (0.62 * lean * size, length * (1.0 - 0.45 * abs(lean)))
         light = 0.55 + 0.45 * i / 33 + rng.uniform(-0.1, 0.1)
-        tone = bgr(62 + 22 * rng.random(), 98 + 34 * rng.random(), 46 + 16 * rng.random()) * np.float32(light)
+        tone = bgr(62 + 22 * rng.random(), 98 + 34 * rng.random(), 46 + 16 * rng.random()) * light
         wide = 0.030 * size + 0.012
         canvas.paint(capsule(canvas.x, canvas.y, (0.0, 0.0), middle, (0.4 * wide, wide)), tone)
-        canvas.paint(capsule(canvas.x, canvas.y, middle, tip, (wide, 0.2 * wide)), tone * np.float32(1.15))
+        canvas.paint(capsule(canvas.x, canvas.y, middle, tip, (wide, 0.2 * wide)), tone * 1.15)
 
 
 def _draw_tree(canvas: Canvas, size: float, rng: np.random.Generator) -> None:
@@ -195,7 +195,7 @@ def _draw_tree(canvas: Canvas, size: float, rng: np.random.Generator) -> None:
         # sun from the upper left, shade below
         lit_part = 0.5 + 0.5 * (0.6 * math.sin(turn) - 0.5 * math.cos(turn)) * radius
         light = 0.35 + 0.75 * lit_part * (0.5 + 0.5 * i / 259) + rng.uniform(-0.12, 0.12)
-        tone = bgr(84 + 30 * rng.random(), 122 + 26 * rng.random(), 48) * np.float32(max(light, 0.1))
+        tone = bgr(84 + 30 * rng.random(), 122 + 26 * rng.random(), 48) * max(light, 0.1)
         wide = size * rng.uniform(0.018, 0.042)
         canvas.paint(ellipse(canvas.x, canvas.y, (x, y), (wide, wide * rng.uniform(0.5, 1.0))), tone)
 

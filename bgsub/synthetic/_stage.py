@@ -96,7 +96,7 @@ def mix(layers: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
     total = np.zeros(layers.shape[1:], np.float32)
     for layer, weight in zip(layers, weights, strict=True):
         if weight:
-            total += layer * np.float32(weight)
+            total += layer * weight
     return total
 
 
@@ -138,7 +138,7 @@ def _shade(rays: np.ndarray, boxes: list[Box], lights: list[Light], sky: Texture
     for index, box in enumerate(boxes):
         here = hit == index
         if box.glow and here.any():
-            radiance[box.lamp, here] += colour[here] * np.float32(box.glow)
+            radiance[box.lamp, here] += colour[here] * box.glow
     beyond = hit == len(boxes)
     if beyond.any():
         radiance[:, beyond] = 0
@@ -151,7 +151,7 @@ def _cast(rays: np.ndarray, boxes: list[Box]) -> tuple[np.ndarray, np.ndarray, n
     depth = np.full(len(rays), np.inf, np.float32)
     hit = np.full(len(rays), len(boxes), np.intp)
     axis = np.zeros(len(rays), np.intp)
-    inverse = np.float32(1) / np.ascontiguousarray(rays.T)
+    inverse = 1 / np.ascontiguousarray(rays.T)
     for index, box in enumerate(boxes):
         entries, near, far = _slabs(np.zeros(3, np.float32), inverse, box)
         closer = (near <= far) & (near > 1e-3) & (near < depth)
@@ -174,17 +174,17 @@ def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: L
     outward = -np.sign(rays[rows, axis])
     total = np.full(len(points), light.even, np.float32)
     lifted = points.copy()
-    lifted[rows, axis] += outward * np.float32(0.01)
+    lifted[rows, axis] += outward * 0.01
     if light.towards is not None:
         way = np.broadcast_to(np.asarray(light.towards, np.float32), points.shape)
         cosine = way[rows, axis] * outward
-        return total + np.where(cosine > 0, cosine * np.float32(light.power), 0) * _clear(lifted, way, boxes, 99)
+        return total + np.where(cosine > 0, cosine * light.power, 0) * _clear(lifted, way, boxes, 99)
     for point in light.points:
         way = np.asarray(point, np.float32) - lifted
         square = way[:, 0] * way[:, 0] + way[:, 1] * way[:, 1] + way[:, 2] * way[:, 2]
         # a ceiling panel: both cosines over the squared distance
         cosine = np.maximum(way[rows, axis] * outward, 0) * np.maximum(-way[:, 1], 0) / square
-        part = cosine / np.maximum(square, np.float32(0.2)) * np.float32(light.power / len(light.points))
+        part = cosine / np.maximum(square, np.float32(0.2)) * (light.power / len(light.points))
         total += part * _clear(lifted, way, boxes, 0.98)
     return total
 
@@ -192,7 +192,7 @@ def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: L
 def _clear(start: np.ndarray, way: np.ndarray, boxes: list[Box], reach: float) -> np.ndarray:
     """Return whether no box is between `start` and ``start + reach * way``."""
     free = np.ones(len(start), bool)
-    start, inverse = np.ascontiguousarray(start.T), np.float32(1) / np.ascontiguousarray(_no_zero(way).T)
+    start, inverse = np.ascontiguousarray(start.T), 1 / np.ascontiguousarray(_no_zero(way).T)
     for box in boxes:
         if box.casts:
             _, near, far = _slabs(start, inverse, box)
@@ -203,7 +203,7 @@ def _clear(start: np.ndarray, way: np.ndarray, boxes: list[Box], reach: float) -
 def _average(values: np.ndarray, per_pixel: int) -> np.ndarray:
     """Average the sub-pixels of (J, rows, columns, ...), added in a fixed order."""
     parts = [values[:, i::per_pixel, j::per_pixel] for i in range(per_pixel) for j in range(per_pixel)]
-    return reduce(np.add, parts) * np.float32(1.0 / per_pixel**2)
+    return reduce(np.add, parts) * (1.0 / per_pixel**2)
 
 
 def _no_zero(values: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ class Sheet:
         rows = slice(plant.top, plant.top + alpha.shape[0])
         box = (rows, slice(plant.left, plant.left + alpha.shape[1]))
         lit = mix(plant.lit, self._weights)
-        nearer = self._depth[box] > np.float32(plant.depth)
+        nearer = self._depth[box] > plant.depth
         seen = alpha * nearer
         self.radiance[box] *= (1 - seen)[..., np.newaxis]
         self.radiance[box] += colour * nearer[..., np.newaxis] * lit
@@ -75,11 +75,11 @@ class Sheet:
         one.mover.draw(canvas, one.distance, one.swing, one.dx)
         lit = np.zeros(3, np.float32)
         for light, weight in zip(self._picture.lights, self._weights, strict=True):
-            lit += light.colour * np.float32(weight * light.at(one.x, camera.floor - 0.6 * up, one.z))
+            lit += light.colour * (weight * light.at(one.x, camera.floor - 0.6 * up, one.z))
         box = (slice(top, bottom), slice(left, right))
-        seen = self._depth[box] > np.float32(one.z)
+        seen = self._depth[box] > one.z
         alpha = canvas.alpha * seen
-        falling = np.float32(0.86) + np.float32(0.2 / up) * canvas.y
+        falling = 0.86 + (0.2 / up) * canvas.y
         self.radiance[box] *= (1 - alpha)[..., np.newaxis]
         self.radiance[box] += canvas.colour * (seen * falling)[..., np.newaxis] * lit
         self.cover[box] += alpha * (1 - self.cover[box])
@@ -108,12 +108,12 @@ class Sheet:
         arriving = picture.irradiance[(slice(None), *box)]
         missing = np.zeros(ground.shape, np.float32)
         for j, tip in tips.items():
-            missing += arriving[j] * np.float32(weights[j]) * _umbra(gx, gz, picture.lights[j], one, tip)
+            missing += arriving[j] * weights[j] * _umbra(gx, gz, picture.lights[j], one, tip)
         # the feet also block the even light
         heel, toe = (one.x - 0.18, one.z), (one.x + 0.18, one.z)
-        contact = np.clip(np.float32(1) - capsule(gx, gz, heel, toe, (0, 0)) / np.float32(0.32), 0, 1)
+        contact = np.clip(1 - capsule(gx, gz, heel, toe, (0, 0)) / 0.32, 0, 1)
         total = np.maximum(mix(arriving, weights), np.float32(1e-6))
-        lost = np.minimum(missing / total + np.float32(0.35) * contact, np.float32(0.9)) * ground
+        lost = np.minimum(missing / total + 0.35 * contact, np.float32(0.9)) * ground
         self.shade[box] += lost * (1 - self.shade[box])
 
 
@@ -134,17 +134,17 @@ def _tip(light: Light, one: Presence, floor: float) -> tuple[float, float]:
 def _umbra(gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tuple[float, float]) -> np.ndarray:
     """Return the share of one light that the mover blocks at points of the ground."""
     if isinstance(one.mover, Car):
-        return coverage(convex(gx, gz, _hull(one, tip)), 1 / 0.08) * np.float32(0.95)
+        return coverage(convex(gx, gz, _hull(one, tip)), 1 / 0.08) * 0.95
     foot = (one.x, one.z)
     radius = one.mover.shadow_radius
     if light.towards is not None:
-        return coverage(capsule(gx, gz, foot, tip, (0.8 * radius, 0.9 * radius)), 1 / 0.08) * np.float32(0.95)
+        return coverage(capsule(gx, gz, foot, tip, (0.8 * radius, 0.9 * radius)), 1 / 0.08) * 0.95
     # long lamps: the edge softens away from the feet
     distance = capsule(gx, gz, foot, tip, (radius, 1.5 * radius))
     length = max(math.dist(foot, tip), 1e-3)
-    away = np.minimum(capsule(gx, gz, foot, foot, (0, 0)) / np.float32(length), 1)
-    blocked = np.clip(np.float32(0.5) - distance / (np.float32(0.12) + np.float32(0.45) * away), 0, 1)
-    return blocked * (np.float32(0.9) - np.float32(0.5) * away)
+    away = np.minimum(capsule(gx, gz, foot, foot, (0, 0)) / length, 1)
+    blocked = np.clip(0.5 - distance / (0.12 + 0.45 * away), 0, 1)
+    return blocked * (0.9 - 0.5 * away)
 
 
 def _hull(one: Presence, tip: tuple[float, float]) -> list[Point]:
@@ -189,10 +189,8 @@ class Scene:
         self.name, self.size, self._settings = settings.name, settings.size, settings
         # pixels that a shaking camera needs
         self._margin = math.ceil(2.5 * settings.shake) + 1 if settings.shake else 0
-        m, (width, height) = self._margin, settings.size
-        self._place = PLACES[settings.name](
-            (width + 2 * m, height + 2 * m), settings.seed, settings.walkers, settings.sway
-        )
+        size = settings.size[0] + 2 * self._margin, settings.size[1] + 2 * self._margin
+        self._place = PLACES[settings.name](size, settings.seed, settings.walkers, settings.sway)
 
     def __len__(self) -> int:
         return self._settings.length
@@ -290,7 +288,7 @@ class Scene:
 
     def _sense(self, radiance: np.ndarray, noise: float, index: int) -> np.ndarray:
         """Return the sensor's 8-bit picture of the radiance: shot and read noise, gamma, rounding."""
-        place = radiance * np.float32((_STEPS - 1) / _BRIGHTEST)
+        place = radiance * ((_STEPS - 1) / _BRIGHTEST)
         np.clip(place, 0, _STEPS - 1, out=place)
         place = place.astype(np.uint16)
         grey = _RESPONSE[place]
@@ -300,7 +298,7 @@ class Scene:
             scatter = None if scatter is None else _luma(scatter)
         if scatter is not None:
             rng = generator(self._settings.seed, 81, index)
-            grey += scatter * np.float32(noise) * rng.standard_normal(grey.shape, dtype=np.float32)
+            grey += scatter * noise * rng.standard_normal(grey.shape, dtype=np.float32)
         return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 
 
@@ -388,7 +386,7 @@ def scene(
 
 def _luma(bgr: np.ndarray) -> np.ndarray:
     """Return the grey value (h, w) of a colour picture."""
-    return bgr[..., 0] * np.float32(0.114) + bgr[..., 1] * np.float32(0.587) + bgr[..., 2] * np.float32(0.299)
+    return bgr[..., 0] * 0.114 + bgr[..., 1] * 0.587 + bgr[..., 2] * 0.299
 
 
 def _response() -> tuple[np.ndarray, np.ndarray]:
