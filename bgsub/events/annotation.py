@@ -163,6 +163,5 @@ class AnnotatingSink(Sink):
         return {"feed": self._feed.checkpoint(self), "sink": self._sink.checkpoint()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if state:
-            self._feed.resume(state["feed"])
-            self._sink.resume(state["sink"])
+        self._feed.resume(state["feed"])
+        self._sink.resume(state["sink"])

@@ -80,11 +80,10 @@ class ObjectPictureSink(Sink):
         return {"feed": self._feed.checkpoint(self), "best": best, "written": self._written}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if state:
-            self._feed.resume(state["feed"])
-            self._best = {int(key): (score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()}
-            self._written = state["written"]
-            prepare_folder(self._partial)  # the interrupted run removes an empty one
+        self._feed.resume(state["feed"])
+        self._best = {int(key): (score, base64.b64decode(jpeg)) for key, (score, jpeg) in state["best"].items()}
+        self._written = state["written"]
+        prepare_folder(self._partial)  # the interrupted run removes an empty one
 
     def _see(self, one: ObjectInFrame, image: np.ndarray) -> None:
         """Keep the picture of a sight if it is the best one so far."""

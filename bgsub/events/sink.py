@@ -113,8 +113,6 @@ class EventSink(Sink):
 
     def resume(self, state: dict[str, Any]) -> None:
         """Restore what `checkpoint` returned; ParameterError for other formats, SinkError without the partial files."""
-        if not state:
-            return
         if set(state["files"]) != set(self._files):
             raise ParameterError(f"event formats must be {', '.join(state['files'])}, got {', '.join(self._files)}")
         self._feed.resume(state["feed"])

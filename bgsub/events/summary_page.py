@@ -235,9 +235,8 @@ class SummarySink(Sink):
         return {"feed": self._feed.checkpoint(self), "summary": dump(self._summary)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if state:
-            self._feed.resume(state["feed"])
-            self._summary = load(Summary, state["summary"])
+        self._feed.resume(state["feed"])
+        self._summary = load(Summary, state["summary"])
 
     def _keep_background(self) -> None:
         """Reduce the newest background to the size of the heat map."""

@@ -103,9 +103,8 @@ class MotionListSink(Sink):
         return {"feed": self._feed.checkpoint(self), "events": dump(self._events)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if state:
-            self._feed.resume(state["feed"])
-            self._events = load(list[Event], state["events"])
+        self._feed.resume(state["feed"])
+        self._events = load(list[Event], state["events"])
 
     @property
     def is_full(self) -> bool:

@@ -117,7 +117,6 @@ class Checkpoints:
         """Make the sinks continue at the start; SinkError if one cannot, SourceError for a damaged state."""
         if not self.start.frames:
             for sink in sinks:
-                sink.resume({})
                 sink.checkpoint()  # a sink that cannot make checkpoints fails now, not after some time
             return
         with self.damage_reported():

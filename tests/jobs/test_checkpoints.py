@@ -76,7 +76,7 @@ def test_checkpoint_comes_after_its_frame_is_in_all_sinks(path, monkeypatch):
     summary = Pipeline(FakeSource(10), subtractor, sinks, checkpoints=made).run()
     assert (summary.frames, summary.resumed, saved_frames(path.parent.parent)) == (10, 0, 8)
     for sink in sinks:
-        assert sink.ended == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
+        assert sink.ended == [("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
     stored = Checkpoint.read(path)
     assert (stored.identity, stored.frames, stored.index, stored.skipped) == ({"a": 1}, 8, 7, 0)
     assert [len(state["names"]) for state in stored.sinks] == [8, 8]
@@ -198,7 +198,7 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path, monkeypatch):
         with pytest.raises(error, match=f"{message}; --overwrite starts over"):
             begin(FakeSource())
     start.write(path)
-    monkeypatch.setattr(RecordingSink, "resume", mock.Mock(side_effect=SinkError("the disk is gone")))
+    monkeypatch.setattr(RecordingSink, "checkpoint", mock.Mock(side_effect=SinkError("the disk is gone")))
     with pytest.raises(SinkError, match="the disk is gone"):
         begin(FakeSource())
 

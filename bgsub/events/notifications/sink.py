@@ -249,9 +249,8 @@ class NotificationSink(Sink):
 
     def resume(self, state: dict[str, Any]) -> None:
         """Restore what `checkpoint` returned; events that lasted then have only an end notification."""
-        if state:
-            self._feed.resume(state["feed"])
-            self._count = state["count"]
+        self._feed.resume(state["feed"])
+        self._count = state["count"]
 
     def _begin(self, event: Event, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
         self._count += event.kind != MOTION

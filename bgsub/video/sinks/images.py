@@ -102,7 +102,7 @@ class ImageSequenceSink(Sink):
         return {"names": sorted(self._names)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        self._names = set(state.get("names", ()))
+        self._names = set(state["names"])
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
@@ -195,7 +195,7 @@ class StillSink(Sink):
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if state.get("bytes"):
+        if state["bytes"]:
             with durable_io.os_errors_as(SinkError, f"'{self.path}' cannot be continued: '{self.partial_path}'"):
                 self._saved = self.partial_path.read_bytes()
 
@@ -294,8 +294,6 @@ class ArraySink(Sink):
         return {"frames": self._count, "bytes": size, "shape": list(self._shape), "dtype": self._dtype.str}
 
     def resume(self, state: dict[str, Any]) -> None:
-        if not state:
-            return
         self._journal.cut(state["bytes"])
         self._count = state["frames"]
         self._shape, self._dtype = tuple(state["shape"]), np.dtype(state["dtype"])

@@ -165,8 +165,6 @@ class VideoSink(Sink):
 
     def resume(self, state: dict[str, Any]) -> None:
         journal = self._journal or self._new_journal()
-        if not state:
-            return
         journal.cut(state["bytes"])
         self._count, self._shape = state["frames"], tuple(state["shape"])
         self._clock.first, self._clock.last = state["clock"]
