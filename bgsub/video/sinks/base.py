@@ -2,12 +2,13 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Self
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, on_failure
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import AnyPath, folder_error, make_folder
 from bgsub.video.sources.base import Frame
@@ -93,15 +94,9 @@ def path_with_ending(path: AnyPath, noun: str, endings: Sequence[str]) -> Path:
     return path
 
 
-@contextmanager
-def abort_on_error(sinks: Iterable[Sink]) -> Iterator[None]:
+def abort_on_error(sinks: Iterable[Sink]) -> AbstractContextManager[None]:
     """Abort all sinks if the block fails."""
-    try:
-        yield
-    except BaseException:
-        for sink in sinks:
-            sink.abort()
-        raise
+    return on_failure(lambda: list(map(methodcaller("abort"), sinks)))
 
 
 def prepare_folder(folder: Path) -> None:
