@@ -251,7 +251,6 @@ def _run(context: click.Context, *opened: Any, **more: Any) -> JobResult:
 
 
 def _report_all(outcomes: list[Outcome], reporter: RunReporter) -> int:
-    """Print the result of each camera; return the exit code."""
     errors = [(outcome.name, outcome.error) for outcome in outcomes if outcome.error is not None]
     for outcome in outcomes:
         if outcome.result is not None and not Reporting.of().json:  # JSON was printed when the camera ended

@@ -290,7 +290,6 @@ class Meter:
         self._last_time = working_time()
 
     def update(self, n: int = 1) -> None:
-        """Count `n` more frames."""
         if self._bar is not None:
             self._bar.update(n)
         self._count += n

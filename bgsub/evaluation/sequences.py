@@ -243,7 +243,6 @@ class OnlineScorer:
         self.total = Confusion()
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
-        """Score one frame."""
         self.total += confusion(separation.mask, self._truths[frame.index])
 
     def scores(self) -> dict[str, float | None]:
@@ -253,6 +252,5 @@ class OnlineScorer:
         return {name: None if math.isnan(score) else score for name, score in scores.items()}
 
     def text(self) -> str:
-        """Return the scores as text."""
         shown = ("-" if score is None else f"{score:.3f}" for score in self.scores().values())
         return "recall {}, precision {}, F {}".format(*shown)

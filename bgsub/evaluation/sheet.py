@@ -79,7 +79,6 @@ class WorstFrame:
 
     @property
     def wrong(self) -> int:
-        """Number of wrong pixels."""
         return self.confusion.fp + self.confusion.fn
 
     @property

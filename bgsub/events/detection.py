@@ -115,7 +115,6 @@ class Detection:
 
     @property
     def diagonal(self) -> float:
-        """Diagonal of the box in pixels."""
         return float(np.hypot(self.box[2], self.box[3]))
 
 

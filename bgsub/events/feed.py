@@ -67,7 +67,6 @@ class RegionCounter:
         return found
 
     def step(self, step: Step, covers: Covers) -> None:
-        """Add a frame with its `covers`."""
         state = self.state
         if self._regions is None:
             return

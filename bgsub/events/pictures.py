@@ -160,7 +160,6 @@ class Highlights:
     current: _Current | None = None
 
     def add(self, step: Step, separation: Separation) -> None:
-        """Add one frame."""
         self.finish(step.motion.ended)
         event = step.motion.lasting
         if event is None:
@@ -208,7 +207,6 @@ class HeatMap:
     frames: int = 0
 
     def add(self, separation: Separation) -> None:
-        """Add one frame."""
         if separation.event is not None:
             return
         foreground = shrunk(cv2.compare(separation.mask, FOREGROUND, cv2.CMP_EQ), LONGEST)

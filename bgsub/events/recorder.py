@@ -47,7 +47,6 @@ class PreRoll:
         self.size += len(data)
 
     def forget_before(self, time: float) -> None:
-        """Remove older frames."""
         while self.stored and self.stored[0][1] < time:
             self.size -= len(self.stored.popleft()[2])
 

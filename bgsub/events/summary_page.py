@@ -52,7 +52,6 @@ class RunFacts:
     marks: list[Event] = field(default_factory=list)  # the first of them that have ended
 
     def add(self, frame: Frame, step: Step, separation: Separation) -> None:
-        """Add one frame."""
         if self.frames == 0:
             self.height, self.width = separation.mask.shape
             self.first = self.last = frame.index
@@ -98,7 +97,6 @@ class TimeAxis:
         return event.start_frame, event.end_frame
 
     def at(self, place: float) -> str:
-        """Return the name of a place."""
         if not self._timed:
             return f"frame {place:.0f}"
         if self.began is None:
@@ -110,7 +108,6 @@ class TimeAxis:
         return f"{date:%H:%M:%S}" if first.date() == last.date() else f"{date:%m-%d %H:%M:%S}"
 
     def length(self, amount: float) -> str:
-        """Return the name of a length."""
         if not self._timed:
             return f"{amount:.0f} frames"
         return f"{amount:.1f} s" if amount < 60 else clock_text(amount, whole=True)

@@ -104,13 +104,11 @@ class Connections:
             return True
 
     def remove(self, connection: socket.socket) -> None:
-        """Forget a connection that ends."""
         with self._lock:
             self._pending.pop(connection, None)
             self._authenticated.discard(connection)
 
     def close_expired(self) -> None:
-        """Close the connections that are pending for too long."""
         latest = time.monotonic() - self._patience
         with self._lock:
             for connection in [one for one, (_, since) in self._pending.items() if since < latest]:

@@ -259,7 +259,6 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         logger.debug("%s %s %s %s", self.client_address[0], self.command, ascii(path)[1:-1], int(code))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log an invalid request."""
         logger.debug("%s %s", self.client_address[0], ascii(format % args))
 
 
@@ -316,7 +315,6 @@ class LiveServer(http.server.ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Address of the page."""
         host, port = self.server_address[:2]
         shown = socket.gethostname() if host in ("0.0.0.0", "::") else str(host)
         shown = f"[{shown}]" if ":" in shown else shown

@@ -250,7 +250,6 @@ class Broadcast(Sink):
         self._put(None)
 
     def end(self) -> None:
-        """End all streams."""
         with self._changed:
             self.ended, self.newest = True, None
             self._changed.notify_all()

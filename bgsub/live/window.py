@@ -71,7 +71,6 @@ class CvDisplay:
             return False
 
     def close(self, title: str) -> None:
-        """Close the window."""
         if self.visible(title):
             cv2.destroyWindow(title)
             cv2.waitKey(1)

@@ -30,12 +30,10 @@ class Way:
 
     @property
     def length(self) -> float:
-        """Length of the walk in metres."""
         return sum(math.dist(p, q) for p, q in zip(self.corners, self.corners[1:], strict=False))
 
     @property
     def frames(self) -> float:
-        """Duration of the walk in frames."""
         return self.length / self.speed + self.halt[1]
 
     def walked(self, age: float) -> tuple[float, float]:
@@ -249,7 +247,6 @@ class Track:
         self._trips: dict[int, tuple[Mover, Way]] = {}
 
     def at(self, index: int) -> Presence | None:
-        """Return the mover of a frame, or None."""
         trip, age = divmod(index - self._start, self._period)
         if trip < 0:
             return None

@@ -146,7 +146,6 @@ class _Lasting:
     snapshot: Path | None = None
 
     def see(self, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
-        """Add a frame."""
         self.regions |= dict.fromkeys(name for one in objects for name in one.regions)
         if self.event.kind == MOTION and self.event.peak_frame == step.frame:
             self.objects = objects

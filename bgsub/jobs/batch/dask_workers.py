@@ -69,7 +69,6 @@ class DaskWorkers(AbstractContextManager["DaskWorkers"]):
         return slots
 
     def submit(self, task: Task) -> Future[Outcome]:
-        """Have any worker do a task."""
         hosts: Counter[str] = Counter()
         for address, threads in self._threads().items():
             hosts[get_address_host(address)] += threads

@@ -67,7 +67,6 @@ class PacketCopy:
         return start
 
     def close(self) -> None:
-        """Complete the file."""
         self._container.close()
 
     def _mux(self, packet: Any, number: int) -> None:

@@ -168,7 +168,6 @@ class SegmentFrames:
         self._files[self._turn].remove()
 
     def add(self, frame: Any) -> None:
-        """Store a frame of PyAV."""
         self._encoder = self._encoder or self._codec("w", (frame.width, frame.height), frame.time_base)
         for packet in self._encoder.encode(frame):
             self._files[self._turn].add({"pts": frame.pts}, bytes(packet))
@@ -195,12 +194,10 @@ class SegmentFrames:
                 yield frame
 
     def close(self) -> None:
-        """Close the files."""
         for file in self._files:
             file.close()
 
     def remove(self) -> None:
-        """Delete the files."""
         for file in self._files:
             file.remove()
 
@@ -246,7 +243,6 @@ class AudioTrack:
             yield packet
 
     def close(self) -> None:
-        """Close the file."""
         self._packets.close()
         self._input.close()
 
@@ -326,7 +322,6 @@ class Muxer:
             self._write_audio(end)
 
     def close(self) -> None:
-        """Complete the file."""
         if self._audio is not None:
             self._audio.close()
         self._container.close()

@@ -249,7 +249,6 @@ class Clock:
         return self.last / self._ticks + 1 / self._fps
 
     def ticks_of(self, frame: Frame) -> int:
-        """Return the ticks of the next frame."""
         time = frame.time if frame.time is not None else float(frame.index / self._fps)
         if self.first is None:
             self.first = time
@@ -265,7 +264,6 @@ class Outlet:
         self._descriptor, self._gone, self._waiting = descriptor, False, b""
 
     def write(self, data: bytes) -> None:
-        """Add bytes to the buffer."""
         self._waiting += data
 
     def flush(self) -> None:
@@ -321,7 +319,6 @@ class StreamSink(Sink):
                 self._send(())
 
     def checkpoint(self) -> dict[str, Any]:
-        """Raise `SinkError`: a pipe cannot be resumed."""
         raise SinkError("standard output cannot be continued")
 
     def _send(self, packets: Iterable[Any]) -> None:

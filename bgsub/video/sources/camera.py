@@ -62,7 +62,6 @@ class LocalCapture:
         return image if good else None, 0
 
     def release(self) -> None:
-        """End the connection; may be called more than once."""
         self._capture.release()
 
 
@@ -134,7 +133,6 @@ class NetworkCapture:
             failures += self._begun
 
     def release(self) -> None:
-        """End the connection; may be called more than once."""
         self._container.close()
         self._disconnect()
         memory.release_unused()

@@ -81,7 +81,6 @@ class HttpStream(io.BufferedIOBase):
         return True
 
     def close(self) -> None:
-        """End the connection."""
         self._answer.close()
         super().close()
 

@@ -61,7 +61,6 @@ class Pipe:
         self.cancelled = True
 
     def close(self) -> None:
-        """Close the pipe."""
         self._file.close()
 
 
@@ -88,7 +87,6 @@ class PipeSource(DecodedSource):
         self._decoded = chain([first], self._decoded)
 
     def cancel(self) -> None:
-        """End the iteration, from any thread, also during a wait for the writer."""
         self._pipe.cancel()
 
     def close(self) -> None:
