@@ -43,8 +43,7 @@ def to_umat(image: Any, into: Any = None) -> Any:
     return cv2.copyTo(cv2.UMat(image), None, into)
 
 
-# OpenCV 5 moved the functions.
-_log = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging
+_log = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging  # OpenCV 5 moved the functions
 _SILENT = 0
 
 _lock = threading.Lock()

@@ -25,8 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
 _LONGEST_START, _LEAST_START = 20.0, 20  # seconds of the batch start at most, but at least so many frames
 _SMOOTHINGS = 1e-12, 1e12  # range of mu: its square, and those of vectors divided by it, fit into float32
-#: American spellings of parameters.
-SPELLINGS = {"neighbors": "neighbours", "stabilize": "stabilise"}
+SPELLINGS = {"neighbors": "neighbours", "stabilize": "stabilise"}  # American spellings of parameters
 EXPONENTS = 0.001, 0.999  # range of p; the cost of lp is divided by it
 
 

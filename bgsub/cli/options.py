@@ -30,10 +30,8 @@ class _Path(click.Path):
 
 PATH = _Path(path_type=Path)
 FOLDER = _Path(path_type=Path, file_okay=False)
-#: A text that may be the name of a file, which the shell completes.
-SOURCE = _Path()
-#: As `click.option`, with the `group` of the option in the help.
-option = partial(click.option, cls=Option)
+SOURCE = _Path()  # a text that may be the name of a file, which the shell completes
+option = partial(click.option, cls=Option)  # as `click.option`, with the `group` of the option in the help
 flag = partial(option, is_flag=True)
 file_option = partial(option, type=PATH, metavar="FILE")
 limit = partial(option, type=click.IntRange(1), metavar="N")

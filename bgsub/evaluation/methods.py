@@ -13,8 +13,7 @@ OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
 METHODS = ("bgsub", *OPENCV_METHODS)
 
 _PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
-#: Names of bgslibrary's methods for `make_method`, which need pybgs.
-LIBRARY_METHODS = tuple(_PYBGS)
+LIBRARY_METHODS = tuple(_PYBGS)  # names of bgslibrary's methods for `make_method`, which need pybgs
 
 
 class Method(Protocol):

@@ -25,8 +25,7 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 _SHARE_OF_WIDTH = 0.75  # pictures that are narrower, relative to their height, have smaller text
 
 _Place = tuple[int, int, int, int]  # left, top, width, height
-#: Borders of each region, (n, 2) float32 in pixels of the frame.
-Outlines = dict[str, list[np.ndarray]]
+Outlines = dict[str, list[np.ndarray]]  # borders of each region, (n, 2) float32 in pixels of the frame
 
 
 def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> Outlines:

@@ -13,8 +13,7 @@ from bgsub.events.event import Box
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.views import to_uint8
 
-#: Most objects of a frame that are tracked: the largest ones.
-MOST_OBJECTS = 200
+MOST_OBJECTS = 200  # most objects of a frame that are tracked: the largest ones
 
 _UPRIGHT = 3  # how many times as far apart parts may be that are above one another: people and cars break up like that
 _BINS, _OFFSET, _MOST_PIXELS = 8, 8, 1024  # of a look: classes of a ratio; grey levels against noise; enough pixels

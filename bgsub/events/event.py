@@ -9,8 +9,7 @@ import numpy as np
 Box = tuple[int, int, int, int]
 
 
-# Kinds of events; others are a `FrameEvent`.
-OBJECT, MOTION = "object", "motion"
+OBJECT, MOTION = "object", "motion"  # kinds of events; others are a `FrameEvent`
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,8 +118,7 @@ class RegionCounter:
                 count.occupied_seconds += frame.interval
 
 
-# Names of events are shown so many seconds longer than they last, because most last one frame.
-_SHOWN = 2.0
+_SHOWN = 2.0  # names of events are shown so many seconds longer than they last, because most last one frame
 
 
 class EventFeed:

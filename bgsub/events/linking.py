@@ -18,8 +18,7 @@ from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import CLOSE
 
 DEFAULT_FPS = 25.0
-#: Smallest share of the frame that is an object by default.
-MIN_AREA_SHARE = 2.5e-4
+MIN_AREA_SHARE = 2.5e-4  # smallest share of the frame that is an object by default
 
 _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part (three times above and below)
 # Remains of a light change may look like objects for so many seconds, or for so many frames if these last longer.
@@ -31,8 +30,7 @@ _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
 _UNDECIDED = 10  # times `min_duration` in sight, after which an undecided track is confirmed
 _MOST_PENDING = 1000  # sights of an undecided track, as of a model that never learns
-#: Least share of the object, or of the region, that lies in the other.
-REGION_SHARE, FILLED_SHARE = 0.25, 0.5
+REGION_SHARE, FILLED_SHARE = 0.25, 0.5  # least share of the object, or of the region, that lies in the other
 
 
 @dataclass

@@ -13,8 +13,7 @@ from bgsub.events.event import MOTION, Event, Motion
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.timecode import CLOSE
 
-#: Name of the whole frame where there are no regions.
-FRAME = ""
+FRAME = ""  # name of the whole frame where there are no regions
 
 # Motion in consecutive frames is one event up to so many seconds apart, or twice the usual time between two frames.
 _UNSEEN = 1.0

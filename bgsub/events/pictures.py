@@ -20,8 +20,7 @@ from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
 
-#: Most pictures of a run.
-MOST = 20_000
+MOST = 20_000  # most pictures of a run
 
 _MARGIN, _LEAST_SIDE = 0.25, 0.2  # of the larger side of the box, around it; of the shorter side of the frame
 _BETTER = 1.1  # ratio of the scores from which a sight replaces another one
@@ -117,10 +116,8 @@ class ObjectPictureSink(Sink):
             self._written = max(self._written, event.id)
 
 
-#: Most motion events with a picture: those with the most motion.
-MOST_PICTURES = 200
-#: Largest side of the heat map in pixels.
-LONGEST = 480
+MOST_PICTURES = 200  # most motion events with a picture: those with the most motion
+LONGEST = 480  # largest side of the heat map in pixels
 
 _PEAK_QUALITY = 75
 _BOX = (0, 170, 255)  # BGR

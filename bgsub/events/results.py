@@ -153,8 +153,7 @@ def read_clips(path: Path) -> Iterator[dict[str, str]]:
         raise SourceError(f"'{path}' cannot be read: {error}") from None
 
 
-#: Most events on a page: the newest ones.
-MOST = 20_000
+MOST = 20_000  # most events on a page: the newest ones
 
 
 def write_overview(folder: Path, path: Path, title: str = "") -> int:

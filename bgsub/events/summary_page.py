@@ -26,8 +26,7 @@ from bgsub.video.web_page import jpeg_of, link, render, shrunk
 
 _MAP_QUALITY = 88
 
-#: Most events of the whole frame on a page: the first ones.
-MOST_MARKS = 400
+MOST_MARKS = 400  # most events of the whole frame on a page: the first ones
 _LAST_BAR = 99.8  # per cent of the axis: a short bar further to the right would stick out
 
 

@@ -21,8 +21,7 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.timecode import Part, Selection, Timecode
 
-#: The state of a subtractor, see `BackgroundSubtractor.snapshot`.
-Snapshot = tuple[dict[str, Any], State]
+Snapshot = tuple[dict[str, Any], State]  # the state of a subtractor, see `BackgroundSubtractor.snapshot`
 
 FOLDER, FILE = ".resume", "state"
 START_ANEW = "--overwrite starts over"

@@ -20,8 +20,7 @@ from typing import Any, NoReturn
 
 from bgsub.errors import logger
 
-#: The names of the signals that end a run.
-INTERRUPTED = ("SIGINT", "SIGTERM", "SIGHUP")
+INTERRUPTED = ("SIGINT", "SIGTERM", "SIGHUP")  # the names of the signals that end a run
 NUMBERS = [getattr(signal, name) for name in INTERRUPTED if hasattr(signal, name)]  # Windows has no SIGHUP
 
 _TOGETHER = 1.0  # seconds

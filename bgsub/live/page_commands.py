@@ -14,8 +14,7 @@ from bgsub.live.viewer import Broadcast
 from bgsub.parameters import check_live
 from bgsub.video.regions import Length, Region, Regions, processed
 
-#: Purposes of regions: regions of interest, ignored and privacy regions.
-KINDS = ("roi", "ignore", "privacy")
+KINDS = ("roi", "ignore", "privacy")  # purposes of regions: regions of interest, ignored and privacy regions
 
 _MAX_REGIONS = 100  # of a kind
 _DRAWN = set("0123456789.,;% -+e")  # characters of a region without its name; others may be those of a file

@@ -21,8 +21,7 @@ from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import clock_text
 from bgsub.video.web_page import shrunk
 
-#: A separation, or a frame without one yet, which is shown as it is in each view.
-Shown = Separation | Frame
+Shown = Separation | Frame  # a separation, or a frame without one yet, which is shown as it is in each view
 
 _EMPTY_SIZE = 640, 360
 
@@ -260,8 +259,7 @@ class Broadcast(Sink):
             self._changed.notify_all()
 
 
-#: Number of events on the page.
-COUNT = 12
+COUNT = 12  # number of events on the page
 
 
 class RecentEvents(Sink):

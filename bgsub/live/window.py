@@ -26,8 +26,7 @@ _ACTIONS: dict[str, Callable[[Controls], object]] = {
 }
 # Keys that work with and without shift.
 _ACTIONS |= {other: _ACTIONS[key] for key, other in {"+": "=", "-": "_", "<": ",", ">": "."}.items()}
-#: Maximum pixels of the picture in a window.
-LONGEST_SIDE = 1920
+LONGEST_SIDE = 1920  # maximum pixels of the picture in a window
 # OpenCV does not return the size of the screen; a window opens at most this large, and the user may enlarge it.
 _FIRST_SIZE = 1280, 680
 

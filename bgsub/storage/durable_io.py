@@ -15,8 +15,7 @@ from typing import Any
 
 from bgsub.errors import BgsubError, OutputError, SinkError, on_failure
 
-#: A path as users give it.
-AnyPath = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]  # a path as users give it
 
 #: Errors of the disk, which another input would not avoid.
 DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

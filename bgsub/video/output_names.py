@@ -14,8 +14,7 @@ VIEWS = (
     "mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel", "boxes",
     "input",
 )  # fmt: skip
-#: The views that can show detected objects; boxes always does.
-ANNOTATED = ("overlay", "contours", "panel", "boxes")
+ANNOTATED = ("overlay", "contours", "panel", "boxes")  # the views that can show detected objects; boxes always does
 
 STILL = "background-image"
 

@@ -11,8 +11,7 @@ from bgsub.separation import FOREGROUND, SHADOW, Separation
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY = (255, 255, 255), (190, 190, 190)
 _LIGHT = 110  # brightness from which on the text is black
-#: Width and height below which a picture with text is enlarged.
-LEAST_SIZE = 320, 240
+LEAST_SIZE = 320, 240  # width and height below which a picture with text is enlarged
 
 _LEAST_SCALE = 0.4  # smaller text of OpenCV is unreadable
 _LINE = 30  # height of a line at scale 1, in pixels
@@ -111,8 +110,7 @@ def add_box(image: np.ndarray, rows: Sequence[tuple[str, str]], scale: float) ->
     return image
 
 
-# Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
-RESIDUAL_GAIN = 4.0
+RESIDUAL_GAIN = 4.0  # residuals of interest lie between the noise, about 0.02 of full scale, and 0.25
 
 PANEL_TILES = 2  # per row and column
 

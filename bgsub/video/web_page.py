@@ -11,8 +11,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 
-#: Largest side of a small picture in pixels.
-THUMBNAIL = 320
+THUMBNAIL = 320  # largest side of a small picture in pixels
 
 
 def render(template: str, **values: Any) -> bytes:

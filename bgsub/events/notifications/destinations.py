@@ -22,8 +22,7 @@ from bgsub.events.notifications.notification import PLACEHOLDERS, TYPES, Deliver
 from bgsub.video.concurrency import after_seconds
 from bgsub.video.sources.camera_address import without_password
 
-#: Time limit of a command in seconds.
-LIMIT = 30.0
+LIMIT = 30.0  # time limit of a command in seconds
 
 _TYPE = re.compile(rf"\s*({'|'.join(TYPES)}):")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")  # does not match {"state": "on"}
@@ -153,8 +152,7 @@ def _last_line(said: IO[bytes]) -> str:
     return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
 
 
-#: Time limit of an answer in seconds.
-ANSWER_LIMIT = 10.0
+ANSWER_LIMIT = 10.0  # time limit of an answer in seconds
 
 _TEMPORARY = {408, 425, 429}  # errors from 400 to 499 after which a further attempt makes sense
 

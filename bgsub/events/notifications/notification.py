@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 NotificationType = Literal["start", "end", "snapshot", "clip"]
 TYPES: tuple[NotificationType, ...] = get_args(NotificationType)
-#: Event of a snapshot that was requested by a key or on the page.
-REQUEST = "request"
-#: Version of the JSON; it changes if a field is removed or changes its meaning, not if one is added.
-VERSION = 1
+REQUEST = "request"  # event of a snapshot that was requested by a key or on the page
+VERSION = 1  # version of the JSON; it changes if a field is removed or changes its meaning, not if one is added
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,9 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
 
-#: Seconds in which a failed notification is sent again.
-PATIENCE = 60.0
-#: Seconds before the second attempt.
-PAUSE = 1.0
-#: Seconds that the end of a run waits for deliveries.
-LINGER = 5.0
+PATIENCE = 60.0  # seconds in which a failed notification is sent again
+PAUSE = 1.0  # seconds before the second attempt
+LINGER = 5.0  # seconds that the end of a run waits for deliveries
 
 _WAITING = 64  # length of the queue; the oldest one is dropped for a new one
 _LONGEST_PAUSE = 15.0  # seconds between two attempts
@@ -129,8 +126,7 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
         delivery.join(until + _GRACE)
 
 
-#: Seconds of a motion event from which the snapshot is taken: the frame with the most foreground.
-SNAPSHOT_AFTER = 2.0
+SNAPSHOT_AFTER = 2.0  # seconds of a motion event from which the snapshot is taken: the frame with the most foreground
 
 
 @dataclass

@@ -27,8 +27,7 @@ from bgsub.video.sources.images import is_image, natural_key, pages_of
 
 _LINES, _TABLE = "manifest.jsonl", "manifest.csv"
 _LOCKED = ".locked"
-#: Names in the folder of a batch that no source may have.
-OWN_FILES = (_LINES, _TABLE, _LOCKED)
+OWN_FILES = (_LINES, _TABLE, _LOCKED)  # names in the folder of a batch that no source may have
 
 _COLUMNS = ("source", "state", "output", "frames", "width", "height", "foreground", "seconds", "attempts", "worker")
 
@@ -130,8 +129,7 @@ def hold_folder(folder: Path) -> AbstractContextManager[None]:
     return hold(folder / _LOCKED, f"another batch works in '{folder}'")
 
 
-#: File in every finished output folder, with the identity and the result of its job.
-RECORD = "result.json"
+RECORD = "result.json"  # file in every finished output folder, with the identity and the result of its job
 
 VIDEO_SUFFIXES = frozenset(
     {".3gp", ".asf", ".avi", ".flv", ".gif", ".h264", ".h265", ".hevc", ".m2ts", ".m4v", ".mjpeg", ".mjpg", ".mkv"}
@@ -139,8 +137,7 @@ VIDEO_SUFFIXES = frozenset(
 )
 
 
-#: The states of the sources of a batch by their absolute paths.
-Inputs = Mapping[Path, InputState]
+Inputs = Mapping[Path, InputState]  # the states of the sources of a batch by their absolute paths
 
 
 def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> Inputs:

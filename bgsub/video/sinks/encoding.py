@@ -18,30 +18,22 @@ from bgsub.video.sources.av_container import RESTART, starts_over
 from bgsub.video.sources.video_file import VideoFileSource
 from bgsub.video.views import to_bgr8
 
-#: FFmpeg's name of the container by ending.
-FORMATS = {".mkv": "matroska", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov"}
+FORMATS = {".mkv": "matroska", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov"}  # FFmpeg's name of the container by ending
 
-# Maximum ticks per second where the container allows any; MPEG-4 allows 65535.
-_MOST_TICKS = 60_000
-# Matroska counts milliseconds.
-_MILLISECONDS = 1000
+_MOST_TICKS = 60_000  # maximum ticks per second where the container allows any; MPEG-4 allows 65535
+_MILLISECONDS = 1000  # Matroska counts milliseconds
 
-# A fixed number of threads, because the bytes depend on it.
-_THREADS = 4
+_THREADS = 4  # a fixed number of threads, because the bytes depend on it
 _SLICED_FROM = 64
 
-# FFmpeg's units in one step of a quantiser.
-_LAMBDA = 118
+_LAMBDA = 118  # FFmpeg's units in one step of a quantiser
 
 # FFmpeg's default conversion, written into the file so that every player uses it.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
-#: The encoders that encode each frame alone, so that a segment may end anywhere.
-INTRA = ("ffv1", "prores_ks")
-#: Frames per second where a source has no frame rate.
-DEFAULT_FPS = Fraction(25)
-#: Tolerance for times that the container rounded, in seconds.
-TOLERANCE = Fraction(1, 2000)
+INTRA = ("ffv1", "prores_ks")  # the encoders that encode each frame alone, so that a segment may end anywhere
+DEFAULT_FPS = Fraction(25)  # frames per second where a source has no frame rate
+TOLERANCE = Fraction(1, 2000)  # tolerance for times that the container rounded, in seconds
 
 
 @dataclass(frozen=True)
@@ -148,8 +140,7 @@ def packet_from_bytes(facts: dict[str, Any], data: bytes, time_base: Fraction) -
     return packet
 
 
-# Lossless, each frame alone, five times as fast as x264.
-_CODEC = "ffvhuff"
+_CODEC = "ffvhuff"  # lossless, each frame alone, five times as fast as x264
 
 
 class SegmentFrames:
@@ -212,8 +203,7 @@ class SegmentFrames:
 
 # Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
-#: Before the time of the first frame in the source, in the comment of a file.
-BEGIN = "start="
+BEGIN = "start="  # before the time of the first frame in the source, in the comment of a file
 _COPIED = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
     "mov": frozenset({"aac", "mp3", "ac3", "eac3", "alac"}) | _PCM,

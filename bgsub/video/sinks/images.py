@@ -203,10 +203,8 @@ class StillSink(Sink):
         return self._saved if self._newest is None else encode_image(self.path, self._newest)
 
 
-# The oldest date in a ZIP file, so that equal results give equal bytes.
-_DATE = (1980, 1, 1, 0, 0, 0)
-# Masks shrink to a few per cent already at the fastest level.
-_LEVEL = 1
+_DATE = (1980, 1, 1, 0, 0, 0)  # the oldest date in a ZIP file, so that equal results give equal bytes
+_LEVEL = 1  # masks shrink to a few per cent already at the fastest level
 
 
 class ArraySink(Sink):

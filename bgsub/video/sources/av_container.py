@@ -43,8 +43,7 @@ _PER_PIXEL = 16  # bytes of a decoded frame at most
 # One packet of these codecs makes one frame. With others, a decoder with threads does not report which frames it lost.
 _ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffyuv", "mjpeg", "prores"})
 
-#: Seconds by which times go back at least where the clock of a file starts over.
-RESTART = 1.0
+RESTART = 1.0  # seconds by which times go back at least where the clock of a file starts over
 
 Decoded = tuple[int, float | None, Any]  # index, time in seconds and frame of PyAV
 
@@ -217,8 +216,7 @@ class DecodedSource(FrameSource):
                 yield Frame(index, number_name(index), at, image, received)
 
 
-# Decoders reorder at most 16 frames.
-_REORDER = 32
+_REORDER = 32  # decoders reorder at most 16 frames
 _EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 
 

@@ -20,13 +20,10 @@ from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, ra
 from bgsub.video.sources.camera_address import insecure_mark, parse_camera, without_password
 from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRelay
 
-# The highest levels of H.264 and H.265 have 36 million pixels.
-_MAX_PIXELS = 1 << 26
-# How long `close` waits for a read that is under way: longer than the pause between two frames.
-_STOP_PATIENCE = 0.5
+_MAX_PIXELS = 1 << 26  # the highest levels of H.264 and H.265 have 36 million pixels
+_STOP_PATIENCE = 0.5  # how long `close` waits for a read that is under way: longer than the pause between two frames
 
-# A webcam loses single frames; a lost connection fails at once, each time.
-_RETRIES = 5
+_RETRIES = 5  # a webcam loses single frames; a lost connection fails at once, each time
 
 # Seconds before the first new attempt; each further wait is twice as long, up to the longest.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0

@@ -19,8 +19,7 @@ from bgsub.video.timecode import Part, Timecode
 
 # The number of frames in a header is the duration times the frame rate, rounded, or a value that an editor left there.
 _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
-# Frames that are tried for a good one when a file is opened.
-_PROBED = 100
+_PROBED = 100  # frames that are tried for a good one when a file is opened
 
 
 class VideoFileSource(av_container.DecodedSource):
