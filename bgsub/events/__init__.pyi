@@ -15,5 +15,5 @@ from .notifications.notification import Destination as Destination
 from .notifications.notification import Notification as Notification
 from .notifications.sink import NotificationSink as NotificationSink
 from .recorder import RecorderSink as RecorderSink
-from .sink import EventSink as EventSink
 from .summary_page import SummarySink as SummarySink
+from .tables import EventSink as EventSink

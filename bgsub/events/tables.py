@@ -1,20 +1,23 @@
-"""Events as text: lines of CSV and JSON, and the motion events of a run as rows, a table and CSV."""
+"""Events as text: files of CSV and JSON, and the motion events of a run as rows, a table and CSV."""
 
 import csv
 import io
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import printable
+from bgsub.errors import ParameterError, printable
 from bgsub.events._state import dump, load
 from bgsub.events.event import OBJECT, Event
-from bgsub.events.feed import EventFeed
+from bgsub.events.feed import REGION_COLUMNS, EventFeed
+from bgsub.events.linking import ObjectLinker
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import write_whole
-from bgsub.video.sinks.base import Sink
+from bgsub.storage.durable_io import AnyPath, GrowingFile, write_whole
+from bgsub.video.output_names import EVENT_FORMATS
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import FilePart, Frame, part_at
 from bgsub.video.timecode import clock_text
 
@@ -75,6 +78,114 @@ def json_line(event: Event, folder: Path) -> str:
             "time": [None if time is None else round(time, 3) for time in event.times],
         }
     return json.dumps(record, separators=(",", ":")) + "\n"
+
+
+FORMATS = ("csv", "jsonl")
+
+
+class EventSink(Sink):
+    """Writes files of objects and events of the whole frame.
+
+    ``csv`` writes ``events.csv``, and ``regions.csv`` if there are regions; ``jsonl`` writes ``events.jsonl`` with the
+    tracks. The files are called ``NAME.partial`` until the end; `abort` leaves them.
+
+    Parameters
+    ----------
+    folder : str or path
+        Output folder, created if missing.
+    formats : sequence of {"csv", "jsonl"}
+        At least one.
+    fps : float, optional
+        Frames per second for frames without time.
+    regions : Regions, optional
+        Regions in which objects are counted; with a `feed`, those of its linker are used.
+    feed : EventFeed, optional
+        Shared with other sinks; by default the sink creates one.
+    locate : callable, optional
+        Returns the path of a file from its name, such as ``events.csv``; by default in `folder`.
+
+    Raises
+    ------
+    ParameterError
+        If a format is unknown or there is none.
+    SinkError
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import bgsub
+    >>> from bgsub.events import EventSink
+    >>> summary = bgsub.process_video("video.mp4", EventSink("events"))
+    >>> sorted(path.name for path in Path("events").iterdir())
+    ['events.csv', 'events.jsonl']
+    """
+
+    def __init__(
+        self,
+        folder: AnyPath,
+        formats: Sequence[str] = FORMATS,
+        *,
+        fps: float | None = None,
+        regions: Regions | None = None,
+        feed: EventFeed | None = None,
+        locate: Callable[[str], Path] | None = None,
+    ) -> None:
+        wrong = [name for name in formats if name not in FORMATS]
+        if wrong or not formats:
+            came = repr(wrong[0]) if wrong else "none"
+            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}")
+        self.folder = Path(folder)
+        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
+        locate = locate or self.folder.joinpath
+        targets = {name: locate(EVENT_FORMATS[name]) for name in dict.fromkeys(formats)}
+        if self._feed.regions.names and "csv" in targets:
+            targets["regions"] = locate("regions.csv")
+        #: The final paths of the files.
+        self.paths = list(targets.values())
+        self._files = {name: GrowingFile(path) for name, path in targets.items()}
+        self._done = False
+        for place in dict.fromkeys(path.parent for path in self.paths):
+            prepare_folder(place)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        if finished := self._feed.step(frame, separation).finished:
+            self._append(finished)
+
+    def close(self) -> None:
+        if self._done:
+            return
+        self._done = True  # after an error, nothing is written twice
+        self._append(self._feed.finish())
+        if "regions" in self._files:
+            self._feed.regions.finish()
+            self._files["regions"].append("".join(map(csv_row, [REGION_COLUMNS, *self._feed.regions.rows()])))
+        for file in self._files.values():
+            file.finish()
+
+    def abort(self) -> None:
+        self._done = True
+        for file in self._files.values():
+            file.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        sizes = {name: file.sync() for name, file in self._files.items()}
+        return {"feed": self._feed.checkpoint(self), "files": sizes}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Restore what `checkpoint` returned; ParameterError for other formats, SinkError without the partial files."""
+        if set(state["files"]) != set(self._files):
+            raise ParameterError(f"event formats must be {', '.join(state['files'])}, got {', '.join(self._files)}")
+        self._feed.resume(state["feed"])
+        for name, file in self._files.items():
+            file.cut(state["files"][name])
+
+    def _append(self, events: list[Event]) -> None:
+        """Write a line for each event, in the order of the ends."""
+        if file := self._files.get("csv"):
+            file.append(("" if file.size else csv_row(COLUMNS)) + "".join(map(csv_line, events)))
+        if file := self._files.get("jsonl"):
+            file.append("".join(json_line(event, file.path.parent) for event in events))
 
 
 Row = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,17 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.clips import ClipRules
 from bgsub.events.feed import EventFeed
+from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
 from bgsub.events.notifications.sink import NotificationSink
+from bgsub.events.pictures import ObjectPictureSink
 from bgsub.events.recorder import RecorderSink
-from bgsub.events.sink import create_event_sinks, make_feed
-from bgsub.events.tables import MotionListSink
+from bgsub.events.summary_page import SummarySink
+from bgsub.events.tables import FORMATS, EventSink, MotionListSink
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
-from bgsub.video.output_names import ANNOTATED, STILL, expand_name, parse_outputs, safe_name
+from bgsub.video.output_names import ANNOTATED, EVENT_FORMATS, STILL, expand_name, parse_outputs, safe_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, abort_on_error
 from bgsub.video.sinks.create import create_sinks, label_of
@@ -37,7 +39,7 @@ def make_sinks(
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own, label = feed is None, label_of(source)
-    feed = feed or make_feed(source, MotionRules(**job.motion), Regions.of(job.roi), **job.objects)
+    feed = feed or make_feed(job, source)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
 
@@ -81,6 +83,26 @@ def make_sinks(
     # Clips alone need no objects, whose tracking takes most of the time, unless they are drawn.
     only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
     feed.follow = not own or not only_motion or job.recording.get("drawn", False)
+    return sinks
+
+
+def make_feed(job: Job, source: FrameSource) -> EventFeed:
+    """Return the event feed for all sinks of a job."""
+    return EventFeed(ObjectLinker(source.fps, regions=Regions.of(job.roi), **job.objects), MotionRules(**job.motion))
+
+
+def create_event_sinks(
+    formats: Sequence[str], source: FrameSource, feed: EventFeed, locate: Callable[[str], Path]
+) -> list[Sink]:
+    """Return the sinks of `formats`, some of `EVENT_FORMATS`; `locate` returns the path from a name."""
+    sinks: list[Sink] = []
+    if "pictures" in formats:  # before the events, which refer to them
+        sinks.append(ObjectPictureSink(locate(EVENT_FORMATS["pictures"]), feed))
+    if lists := [name for name in formats if name in FORMATS]:
+        sinks.append(EventSink("", lists, feed=feed, locate=locate))
+    if "html" in formats:
+        title = source.name if source.path is None else source.path.name
+        sinks.append(SummarySink(locate(EVENT_FORMATS["html"]), title, feed=feed))
     return sinks
 
 

@@ -255,11 +255,7 @@ class RegionSubtractor:
     # The box is wide: an object that filled all pixels would look like a light change, a covered lens, another scene.
 
     def __init__(
-        self,
-        subtractor: Any,
-        regions: Regions | None,
-        ignored: Regions | None = None,
-        privacy: PrivacyMask | None = None,
+        self, subtractor: Any, regions: Regions | None, ignored: Regions | None, privacy: PrivacyMask | None = None
     ) -> None:
         self._subtractor, self._given, self._privacy = subtractor, (regions, ignored), privacy
         self._used: tuple[Regions | None, Regions | None] | None = None  # of the newest frame

@@ -13,14 +13,12 @@ from typing import Any
 from bgsub.errors import ParameterError, StoppedError, logger, on_failure
 from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.feed import EventFeed
-from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.sink import NotificationSink
-from bgsub.events.sink import make_feed
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import Job, JobResult
-from bgsub.jobs.outputs import make_sinks
+from bgsub.jobs.outputs import make_feed, make_sinks
 from bgsub.jobs.run import RegionSubtractor
 from bgsub.live.page_commands import RegionStore, Texts
 from bgsub.live.server import LiveServer
@@ -176,8 +174,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             is_whole = self._regions is not None and self.server is not None and isinstance(source, PrivateSource)
             subtractor = run.make_subtractor(replace(camera, roi=()) if is_whole else camera, source)
             controls.follow(subtractor.get_params())
-            regions = Regions.of(camera.roi)
-            feed = make_feed(source, MotionRules(**camera.motion), regions, **camera.objects)
+            feed = make_feed(camera, source)
             screens, recent = list(screens), None
             if self.server is not None:
                 broadcast = self.server.broadcasts[number]
@@ -195,7 +192,8 @@ class LiveSession(AbstractContextManager["LiveSession"]):
             options: dict[str, Any] = {"controls": controls, "save_model": camera.save_model, "claims": claims}
             if self._regions is None or self.server is None or not isinstance(source, PrivateSource):
                 return self._runner(source, run.restricted(subtractor, camera), sinks, **options)
-            within = RegionSubtractor(subtractor, regions, Regions.of(camera.ignore), source.mask)
+            roi, ignored = Regions.of(camera.roi), Regions.of(camera.ignore)
+            within = RegionSubtractor(subtractor, roi, ignored, source.mask)
             follow = partial(_use_regions, source, within, feed, self.server.broadcasts[number])
             with self._regions.followed_by(source.size[::-1], follow):
                 return self._runner(source, within, sinks, **options)

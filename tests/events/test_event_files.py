@@ -12,7 +12,7 @@ from video_fakes import read_table
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import AnnotatingSink, EventFeed, EventSink, MotionRules, ObjectLinker
 from bgsub.events._state import dump, load
-from bgsub.events.sink import create_event_sinks, make_feed
+from bgsub.jobs.outputs import create_event_sinks
 from bgsub.video import ImageSequenceSink
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
@@ -145,7 +145,7 @@ def test_resumed_outputs_are_identical(tmp_path):
     stream = list(pairs([*busy(), *[[]] * 10, *busy(20, seed=4)], RATE, events))
 
     def make(name):
-        feed = make_feed(source, MotionRules(max_gap=0.2), regions)
+        feed = EventFeed(ObjectLinker(source.fps, regions=regions), MotionRules(max_gap=0.2))
         pictures = AnnotatingSink(ImageSequenceSink(tmp_path / name / "boxes", "boxes"), feed)
         return [pictures, *create_event_sinks(EVENT_FORMATS, source, feed, (tmp_path / name).joinpath)]
 

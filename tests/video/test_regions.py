@@ -112,7 +112,7 @@ def inverted(image, learningRate):
 def test_only_the_surroundings_are_processed_and_only_regions_are_foreground(shape):
     regions = Regions(["5,6,10,4", "30,10;40,10;30,20"])
     inner = SimpleNamespace(process=mock.Mock(side_effect=inverted), save=mock.Mock(), flavour="inverting")
-    subtractor = RegionSubtractor(inner, regions)
+    subtractor = RegionSubtractor(inner, regions, None)
     image = np.random.default_rng(0).integers(0, 100, shape, dtype=np.uint8)
     result = subtractor.process(image, learningRate=0.5)
     where = regions.union(SHAPE)
@@ -147,7 +147,7 @@ def test_an_object_that_fills_a_region_is_no_event_of_the_frame():
     """It would be a cut or a light change if only its own pixels were processed."""
     rng = np.random.default_rng(0)
     still = rng.integers(40, 160, (60, 80, 3))
-    subtractor, most = RegionSubtractor(BackgroundSubtractor(start_frames=20), Regions(["30,20,16,12"])), 0.0
+    subtractor, most = RegionSubtractor(BackgroundSubtractor(start_frames=20), Regions(["30,20,16,12"]), None), 0.0
     for index in range(60):
         frame = still + rng.integers(-2, 3, still.shape)
         if index >= 40:
