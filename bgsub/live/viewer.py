@@ -19,7 +19,7 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import clock_text
-from bgsub.video.web_page import shrunk
+from bgsub.video.web_page import jpeg_of, shrunk
 
 Shown = Separation | Frame  # a separation, or a frame without one yet, which is shown as it is in each view
 
@@ -169,33 +169,6 @@ def encode_part(jpeg: bytes) -> bytes:
     return head.encode("ascii") + jpeg + b"\r\n"
 
 
-class _Encoder:
-    """Encode views of the newest frame; all clients that wait for the same view share one picture."""
-
-    def __init__(self, viewer: Viewer, suffix: str, options: tuple[int, ...] = ()) -> None:
-        self.viewer, self.count = viewer, 0
-        self._suffix, self._options = suffix, options
-        self._lock = threading.Lock()
-        self._made = -1
-        self._pictures: dict[str, bytes] = {}
-
-    def encode(self, broadcast: "Broadcast", view: str) -> tuple[int, bytes]:
-        """Return number and picture of a frame that is at least as new as the newest one at the call."""
-        wanted = broadcast.number
-        with self._lock:
-            if self._made < wanted or view not in self._pictures:
-                number, shown = broadcast.number, broadcast.newest
-                picture = self.viewer.picture(shown, view)
-                good, data = cv2.imencode(self._suffix, picture, self._options)
-                if not good:
-                    raise SinkError(f"a picture of {picture.shape} cannot be encoded as {self._suffix}")
-                if self._made != number:
-                    self._pictures.clear()
-                self._made, self._pictures[view] = number, bytes(data)
-                self.count += 1
-            return self._made, self._pictures[view]
-
-
 class Broadcast(Sink):
     """Keep the newest frame of a run and encode it on request; as a sink it never waits for a browser."""
 
@@ -205,10 +178,11 @@ class Broadcast(Sink):
         self.number = 0
         self.ended = False
         self.recent: RecentEvents | None = None  # set when the run begins
-        self._changed = threading.Condition()
-        reduced = Viewer(controls, name, longest_side=_LONGEST_SIDE, words=False)
-        self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
-        self._png = _Encoder(Viewer(controls, name, words=False), ".png")
+        self._changed, self._encoding, self._saving = threading.Condition(), threading.Lock(), threading.Lock()
+        self._full = Viewer(controls, name, words=False)
+        self._reduced = Viewer(controls, name, longest_side=_LONGEST_SIDE, words=False)
+        self._jpegs: dict[str, bytes] = {}  # the newest picture that was encoded, by view: all clients share it
+        self._encoded, self.count = -1, 0  # its number; how many were encoded
 
     def write(self, frame: Frame, separation: Separation) -> None:
         self._put(separation)
@@ -233,14 +207,19 @@ class Broadcast(Sink):
                 return None
             newest = self.number
         try:
-            return self._jpeg.encode(self, view)
+            return self._jpeg(view)
         except Exception:  # this must not end the stream
             logger.exception("%s: the view %s cannot be shown", self.name, view)
             return newest, b""
 
     def png(self, view: str) -> bytes:
         """Return a view of the newest frame in full size."""
-        return self._png.encode(self, view)[1]
+        with self._saving:  # not the lock of the streams, which a large picture would delay
+            picture = self._full.picture(self.newest, view)
+            good, data = cv2.imencode(".png", picture)
+        if not good:
+            raise SinkError(f"a picture of {picture.shape} cannot be encoded as .png")
+        return bytes(data)
 
     def forget(self) -> None:
         """Show no picture until the next frame, and no events of before."""
@@ -252,6 +231,17 @@ class Broadcast(Sink):
         with self._changed:
             self.ended, self.newest = True, None
             self._changed.notify_all()
+
+    def _jpeg(self, view: str) -> tuple[int, bytes]:
+        """Return number and picture of a frame that is at least as new as the newest one at the call."""
+        wanted = self.number
+        with self._encoding:
+            if self._encoded < wanted or view not in self._jpegs:
+                number = self.number
+                jpeg = jpeg_of(self._reduced.picture(self.newest, view), _QUALITY)
+                self._jpegs = {**(self._jpegs if self._encoded == number else {}), view: jpeg}
+                self._encoded, self.count = number, self.count + 1
+            return self._encoded, self._jpegs[view]
 
     def _put(self, shown: Shown | None) -> None:
         with self._changed:

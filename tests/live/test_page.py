@@ -117,8 +117,8 @@ def test_page_shows_and_controls_the_run(monkeypatch):
         late = run.subtractor.late
         late.clear()
         sync_api.expect(page.locator(".states")).to_have_text("the mask is late")
-        encoded = run.server.broadcasts[0]._jpeg.count
-        wait_for(page, lambda: run.server.broadcasts[0]._jpeg.count > encoded + 5)  # the picture goes on
+        encoded = run.server.broadcasts[0].count
+        wait_for(page, lambda: run.server.broadcasts[0].count > encoded + 5)  # the picture goes on
         monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
         sync_api.expect(page.locator(".states")).to_have_text("compiling kernels 31 of 62")
         monkeypatch.undo()

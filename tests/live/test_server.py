@@ -141,17 +141,17 @@ def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
     for index in range(5):
         put(server, index=index)
     broadcast = server.broadcasts[0]
-    assert broadcast._jpeg.count == 0
+    assert broadcast.count == 0
     with client.watch("/stream?view=mask") as first, client.watch("/stream?view=mask") as second:
         for picture in (first, first, second, second):  # each picture comes twice if none follows
             picture()
-        assert broadcast._jpeg.count == 1
+        assert broadcast.count == 1
         put(server, index=6)
         first(), second()
-        assert broadcast._jpeg.count == 2
+        assert broadcast.count == 2
     wait_until(lambda: not server.connections)
     put(server, index=7)
-    assert broadcast._jpeg.count == 2
+    assert broadcast.count == 2
 
 
 def test_statistics(server, client, controls):
@@ -298,7 +298,7 @@ def test_close_leaves_no_thread(controls):
 
 
 def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monkeypatch, caplog):
-    viewer = server.broadcasts[0]._jpeg.viewer
+    viewer = server.broadcasts[0]._reduced
     with monkeypatch.context() as patch, client.watch("/stream?view=mask") as picture:
         patch.setattr(viewer, "view", lambda *_: 1 / 0)
         for _ in range(2):
