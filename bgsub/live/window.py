@@ -97,10 +97,7 @@ def _can_open_window() -> bool:
 
 
 def press(key: int, cameras: Sequence[Controls]) -> bool:
-    """Run the command of a key code of `cv2.waitKey` for all cameras; return False if there is none.
-
-    The keys are `bgsub.live.viewer.KEYS`. Switches follow the first camera.
-    """
+    """Run the command of a code of `cv2.waitKey`, see `KEYS`, for all cameras, switches as of the first; else False."""
     pressed, first = chr(key & 0xFF) if key >= 0 else "", cameras[0]
     if pressed in _ACTIONS:
         for controls in cameras:
