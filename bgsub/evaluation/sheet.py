@@ -1,6 +1,5 @@
 """The worst frames of a run, as a web page in one file."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,11 +145,11 @@ class Sheet:
 
     def __init__(self, path: str | Path) -> None:
         self.path = path_with_ending(path, "a sheet", (".html",))
-        self._sections: list[tuple[str, list[tuple[str, bytes]]]] = []  # titles; captions and JPEGs
+        self._sections: list[tuple[str, list[tuple[int, Confusion, bytes]]]] = []  # titles; numbers, scores, JPEGs
 
     def add(self, title: str, frames: list[WorstFrame]) -> None:
         """Add a section with the worst frames of one run."""
-        strips = [(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
+        strips = [(one.number, one.confusion, jpeg_of(shrunk(one.strip, _WIDTH), _QUALITY)) for one in frames]
         self._sections.append((title, strips))
 
     def write(self) -> None:
@@ -163,10 +162,3 @@ class Sheet:
             sections=self._sections,
         )
         write_whole(self.path, page)
-
-
-def _caption(frame: WorstFrame) -> str:
-    counts = frame.confusion
-    f_measure = "undefined" if math.isnan(counts.f_measure) else f"{counts.f_measure:.3f}"
-    numbers = f"{counts.fp} false positives, {counts.fn} false negatives, {counts.tp} true positives"
-    return f"frame {frame.number}: F {f_measure}, {numbers}"

@@ -130,20 +130,9 @@ class Summary:
 def _heat_map(share: np.ndarray | None, background: np.ndarray | None) -> dict[str, Any] | None:
     if share is None or background is None:
         return None
-    top = float(share.max())
     y, x = (int(place) for place in np.unravel_index(int(share.argmax()), share.shape))
-    where = f"{x / share.shape[1]:.0%} from the left and {y / share.shape[0]:.0%} from above"
-    most = f"most, {_percent(top)}, at {where}" if top else "nothing moved"
     jpeg = jpeg_of(draw_heat_map(share, background), _MAP_QUALITY)
-    return {"text": f"Heat map of motion over the background: {most}", "jpeg": jpeg, "most": _percent(top)}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
+    return {"most": 100 * share[y, x], "x": 100 * (x / share.shape[1]), "y": 100 * (y / share.shape[0]), "jpeg": jpeg}
 
 
 class SummarySink(Sink):
@@ -190,7 +179,6 @@ class SummarySink(Sink):
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         self._summary = Summary()
         self._newest: np.ndarray | None = None  # background
-        self._done = False
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -216,7 +204,7 @@ class SummarySink(Sink):
             highlights=summary.highlights,
             axis=TimeAxis(summary.facts),
             heat_map=_heat_map(summary.heat.share(), summary.background),
-            regions=[[*map(_cell, row[:-1]), _percent(float(row[-1]))] for row in self._feed.regions.rows()],
+            regions=self._feed.regions.rows(),
             count=counted,
             link=partial(link, self.path.parent),
         )
