@@ -37,7 +37,6 @@ class ObjectPictureSink(Sink):
         self.folder, self._feed = folder, feed
         self._best: dict[int, tuple[float, bytes]] = {}  # score and JPEG of the best sight of each object so far
         self._written = 0
-        self._done = False
         self._partial, self._not_synced = partial_name(folder), list[Path]()
         prepare_folder(self._partial)
 

@@ -171,7 +171,6 @@ class RecorderSink(Sink):
         self._recorded: list[Event] = []  # the newest event, or none
         self._growing: _GrowingClip | None = None
         self._most, self._moved = 0.0, False  # largest share of foreground, and whether any was enough
-        self._done = False
         prepare_folder(self.folder)
         check_list(self.folder)
 

@@ -144,7 +144,6 @@ class EventSink(Sink):
         #: The final paths of the files.
         self.paths = list(targets.values())
         self._files = {name: GrowingFile(path) for name, path in targets.items()}
-        self._done = False
         for place in dict.fromkeys(path.parent for path in self.paths):
             prepare_folder(place)
 
@@ -199,7 +198,6 @@ class MotionListSink(Sink):
     ) -> None:
         self._feed, self._most, self._source, self._files = feed, most, source, files
         self._events: list[Event] = []
-        self._done = False
 
     def write(self, frame: Frame, separation: Separation) -> None:
         motion = self._feed.step(frame, separation).motion

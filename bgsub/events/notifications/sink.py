@@ -68,11 +68,8 @@ class Delivery:
         self._queue.close()
 
     def join(self, until: float) -> None:
-        """Wait for the deliveries until `until` (`time.monotonic`); call `finish` before."""
+        """Wait for the deliveries until `until` (`time.monotonic`), then stop the rest; call `finish` before."""
         self._thread.join(max(until - time.monotonic(), 0.0))
-
-    def give_up(self) -> None:
-        """Stop the deliveries that are running."""
         if self._thread.is_alive():
             self._over.set()
             self._queue.cancel()
@@ -118,12 +115,9 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
     for delivery in deliveries:
         delivery.finish()
     until = time.monotonic() + linger
-    for delivery in deliveries:
-        delivery.join(until)
-    for delivery in deliveries:
-        delivery.give_up()
-    for delivery in deliveries:
-        delivery.join(until + _GRACE)
+    for end in (until, until + _GRACE):
+        for delivery in deliveries:
+            delivery.join(end)
 
 
 SNAPSHOT_AFTER = 2.0  # seconds of a motion event from which the snapshot is taken: the frame with the most foreground
@@ -203,7 +197,6 @@ class NotificationSink(Sink):
         self._count = self._requests = 0  # events of the whole frame, requested snapshots
         self._arrived: datetime | None = None  # date of the newest frame of a camera
         self._deliveries = [Delivery(destination) for destination in destinations]
-        self._done = False
 
     @property
     def counts(self) -> DeliveryCounts:

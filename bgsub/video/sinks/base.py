@@ -39,6 +39,8 @@ class Sink(ABC):
     (60, True)
     """
 
+    _done = False  # set by subclasses that close once
+
     @abstractmethod
     def write(self, frame: Frame, separation: Separation) -> None:
         """Write one frame and its separation; SinkError if that fails, OutputError if the disk is full or gone."""
