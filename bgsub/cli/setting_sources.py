@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,56 +123,47 @@ def _entries(path: Path, names: Names) -> Iterator[tuple[str, str, Any]]:
 
 # Limits of a settings file that was only found in the working folder: it may come from a stranger.
 
-_Reason = Callable[[Any], str]  # returns the reason to refuse a value, "" if it is allowed
+_FORBIDDEN = {
+    "on-event": "runs programs",
+    "webhook": "sends events to an address",
+    "scheduler": "has other machines do the work",
+    "token": "gives access to the page",
+    "insecure": "skips the verification of cameras",
+    "overwrite": "replaces results",
+}
+_PATHS = ("output", "csv", "log", "model", "save-model", "record", "snapshots", "results", "masks", "sheet")
+_REGIONS = ("roi", "ignore", "privacy")
 
 
 def check_found(option: str, setting: Setting) -> None:
     """Raise ParameterError if a file that the user did not name sets something dangerous."""
-    limit = _LIMITS.get(option)
     for value in setting.value if isinstance(setting.value, list) else [setting.value]:
-        if limit is not None and (reason := limit(value)):
+        if reason := _danger(option, value):
             raise ParameterError(
                 f"{setting.name} {reason}: set it on the command line, in your own settings file or in a file "
                 f"that --config names, such as --config {setting.place}"
             )
 
 
-def _never(reason: str) -> _Reason:
-    return lambda value: "" if value is False else reason
+def _danger(option: str, value: Any) -> str:
+    """Return why a stranger must not set an option to a value; "" if it is harmless."""
+    text = str(value)
+    if option in _FORBIDDEN:
+        return "" if value is False else _FORBIDDEN[option]
+    if option == "serve":
+        from bgsub.live.access import is_loopback  # noqa: PLC0415 - few files open a port
+
+        host = text.rpartition(":")[0] or "127.0.0.1"
+        return "" if is_loopback(host.strip("[]")) else f"may open a port to this machine only, got {value!r}"
+    # A region may be a mask image with or without a name in front.
+    files = [text.strip(), text.partition("=")[2].strip()] if option in _REGIONS else [text] * (option in _PATHS)
+    outside = next((file for file in files if not _is_in_folder(file)), None)
+    return "" if outside is None else f"may name files in this folder only, got {outside!r}"
 
 
-def _in_folder(value: Any) -> str:
+def _is_in_folder(file: str) -> bool:
     folder = Path.cwd().resolve()
     try:
-        inside = (folder / str(value)).resolve().is_relative_to(folder)
+        return (folder / file).resolve().is_relative_to(folder)
     except (OSError, ValueError, RuntimeError):  # a loop of links, a zero byte
-        inside = False
-    return "" if inside else f"may name files in this folder only, got {str(value)!r}"
-
-
-def _region_in_folder(value: Any) -> str:
-    """Check a region, which may be a mask image with or without a name in front."""
-    text = str(value)
-    return _in_folder(text.strip()) or _in_folder(text.partition("=")[2].strip())
-
-
-def _on_loopback(value: Any) -> str:
-    from bgsub.live.access import is_loopback  # noqa: PLC0415 - few files open a port
-
-    host = str(value).rpartition(":")[0] or "127.0.0.1"
-    return "" if is_loopback(host.strip("[]")) else f"may open a port to this machine only, got {value!r}"
-
-
-_PATHS = "output csv log model save-model record snapshots results masks sheet"
-#: By option, for all commands. Options that are not listed have no limits.
-_LIMITS: dict[str, _Reason] = {
-    "on-event": _never("runs programs"),
-    "webhook": _never("sends events to an address"),
-    "scheduler": _never("has other machines do the work"),
-    "token": _never("gives access to the page"),
-    "insecure": _never("skips the verification of cameras"),
-    "overwrite": _never("replaces results"),
-    "serve": _on_loopback,
-    **dict.fromkeys(_PATHS.split(), _in_folder),
-    **dict.fromkeys(("roi", "ignore", "privacy"), _region_in_folder),
-}
+        return False
