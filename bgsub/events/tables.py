@@ -141,8 +141,7 @@ class EventSink(Sink):
         targets = {name: locate(EVENT_FORMATS[name]) for name in dict.fromkeys(formats)}
         if self._feed.regions.names and "csv" in targets:
             targets["regions"] = locate("regions.csv")
-        #: The final paths of the files.
-        self.paths = list(targets.values())
+        self.paths = list(targets.values())  # the final paths of the files
         self._files = {name: GrowingFile(path) for name, path in targets.items()}
         for place in dict.fromkeys(path.parent for path in self.paths):
             prepare_folder(place)
@@ -248,25 +247,32 @@ def row_of(event: Event, source: str, files: Sequence[FilePart] = ()) -> Row:
     }
 
 
+_MOTION_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "#": lambda row: str(row["number"]),
+    "date": lambda row: (row["began"] or "")[:19].replace("T", " "),
+    "start": lambda row: _place(row["start"], row["start_frame"]),
+    "end": lambda row: _place(row["end"], row["end_frame"]),
+    "length": lambda row: (
+        f"{row['end_frame'] - row['start_frame'] + 1} frames" if row["length"] is None else f"{row['length']:.1f} s"
+    ),
+    "peak": lambda row: f"{100 * row['peak_share']:{'.0f' if row['peak_share'] >= 0.1 else '.2g'}} %",
+    "box": lambda row: "{},{},{},{}".format(*row["box"]),
+    "region": lambda row: printable(", ".join(row["regions"])),
+    "file": lambda row: (
+        printable(row["source"]) + ("" if row["source_start"] is None else f" {clock_text(row['source_start'])}")
+    ),
+    "clip": lambda row: printable(os.path.basename(row["clip"] or "")),
+    "picture": lambda row: printable(os.path.basename(row["picture"] or "")),
+}
+
+
 def motion_table(rows: Sequence[Row]) -> str:
     """Return the rows of `MotionListSink` as lines of text under headings; "" without rows."""
     if not rows:
         return ""
     is_later = (row["source_start"] not in (None, row["start"]) for row in rows)
     several = len({row["source"] for row in rows}) > 1 or any(is_later)
-    shown: dict[str, list[str]] = {
-        "#": [str(row["number"]) for row in rows],
-        "date": [(row["began"] or "")[:19].replace("T", " ") for row in rows],
-        "start": [_place(row["start"], row["start_frame"]) for row in rows],
-        "end": [_place(row["end"], row["end_frame"]) for row in rows],
-        "length": [_length(row) for row in rows],
-        "peak": [_percent(row["peak_share"]) for row in rows],
-        "box": ["{},{},{},{}".format(*row["box"]) for row in rows],
-        "region": [printable(", ".join(row["regions"])) for row in rows],
-        "file": [_file(row) for row in rows if several],
-        "clip": [_name(row["clip"]) for row in rows],
-        "picture": [_name(row["picture"]) for row in rows],
-    }
+    shown = {name: list(map(text_of, rows)) for name, text_of in _MOTION_COLUMNS.items() if several or name != "file"}
     columns = [[name, *cells] for name, cells in shown.items() if any(cells)]
     return "\n".join(aligned(columns, ("#", "length", "peak")))
 
@@ -297,22 +303,3 @@ def write_motion(path: Path, rows: Sequence[Row]) -> None:
 
 def _place(seconds: float | None, frame: int) -> str:
     return f"frame {frame}" if seconds is None else clock_text(seconds)
-
-
-def _file(row: Row) -> str:
-    begin = row["source_start"]
-    return printable(row["source"]) + ("" if begin is None else f" {clock_text(begin)}")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
-
-
-def _length(row: Row) -> str:
-    if row["length"] is None:
-        return f"{row['end_frame'] - row['start_frame'] + 1} frames"
-    return f"{row['length']:.1f} s"
-
-
-def _name(path: str | None) -> str:
-    return "" if path is None else printable(os.path.basename(path))
