@@ -60,8 +60,7 @@ def _of_error(error: BaseException) -> tuple[str, int]:
 
 def _unexpected(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in DISK_FAILURES and error.filename is None:
-        # An error of an output names its file.
-        return f"standard output cannot be written: {error.strerror}"
+        return f"standard output cannot be written: {error.strerror}"  # an error of an output names its file
     if is_lack_of_memory(error):
         return f"out of memory ({' '.join(str(error).split()) or 'no memory left'})"
     return f"{type(error).__name__}: {error} (bgsub --verbose shows the traceback)"

@@ -182,8 +182,7 @@ class LiveSession(AbstractContextManager["LiveSession"]):
                 screens.append(broadcast)
                 if not self._windows:
                     screens.append(self._snapshots(name, controls))
-            # Without a screen each output chooses what to track.
-            shared = feed if screens else None
+            shared = feed if screens else None  # without a screen each output chooses what to track
             sinks = make_sinks(camera, source, shared, claims, camera.overwrite, self._started)
             notifying = (sink for sink in sinks if isinstance(sink, NotificationSink))
             controls.on_snapshot = next((sink.notify_snapshot for sink in notifying), None)

@@ -200,6 +200,5 @@ class WindowSink(Sink):
             self._display.close(self._title)
 
     def _refresh(self) -> None:
-        # Showing a picture would reopen a closed window.
-        if self._is_open and not self.controls.quitting:
+        if self._is_open and not self.controls.quitting:  # showing a picture would reopen a closed window
             self._display.show(self._title, self._viewer.picture(self._shown))

@@ -326,8 +326,7 @@ def cross_validation_residual(
 
 def log_likelihood(residual: np.ndarray, least: float) -> float:
     """Return the largest mean log density of a residual, (entries,), over all Cauchy scales s."""
-    # the best s solves mean(r^2 / (r^2 + s^2)) = 1/2
-    squares = np.maximum(residual.astype(np.float64) ** 2, least**2)
+    squares = np.maximum(residual.astype(np.float64) ** 2, least**2)  # the best s solves mean(r^2 / (r^2 + s^2)) = 1/2
     scale = float(np.median(squares))
     for _ in range(_MOST_ROUNDS):
         before, scale = scale, 2 * float(np.mean(squares / (1 + squares / scale)))

@@ -48,8 +48,7 @@ def robust_coefficients(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
     """Return the coefficients, (n, k), that minimise the cost of each sample, from the least-squares fit."""
-    # at the last mu alone, a sample with many outliers stays in a wrong minimum
-    Y = least_squares(X, observed, U)
+    Y = least_squares(X, observed, U)  # at the last mu alone, a sample with many outliers stays in a wrong minimum
     steps = max(0, int(np.ceil(np.log(first / surrogate.mu) / -np.log(_HALVING))))
     for mu in np.geomspace(first, surrogate.mu, steps + 1)[:steps]:
         Y = reweighted(X, observed, Y, U, Surrogate(surrogate.name, float(mu), surrogate.p))

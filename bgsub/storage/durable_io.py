@@ -196,8 +196,7 @@ class GrowingFile:
             with suppress(FileNotFoundError):
                 if self.path.is_symlink():
                     raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' is a symbolic link")
-                # "ab" would write at the end even after a cut.
-                self._file = self.path.open("r+b", buffering=0)
+                self._file = self.path.open("r+b", buffering=0)  # "ab" would write at the end even after a cut
             there = 0 if self._file is None else self._file.seek(0, os.SEEK_END)
             if there < size:
                 self.close()

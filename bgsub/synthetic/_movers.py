@@ -25,8 +25,7 @@ class Way:
 
     corners: tuple[Point, ...]  # in metres; the first and the last are out of sight
     speed: float  # metres per frame
-    # distance at which the walker stops, and the frames of the stop; 0 for none
-    halt: tuple[float, float] = (0.0, 0.0)
+    halt: tuple[float, float] = (0.0, 0.0)  # distance at which the walker stops, and the frames of the stop; 0 for none
 
     @property
     def length(self) -> float:
@@ -85,8 +84,7 @@ class Person:
         aside = math.copysign(max(abs(dx), 0.2), dx)
         stride = swing * aside
         legs = [_joints(unit, phase + math.pi, stride), _joints(unit, phase, stride)]
-        # Stand on the lower foot.
-        canvas.y = canvas.y + (min(ankle[1] for _, ankle in legs) - 0.05 * unit)
+        canvas.y = canvas.y + (min(ankle[1] for _, ankle in legs) - 0.05 * unit)  # stand on the lower foot
         self._leg(canvas, unit, legs[0], 0.72, dx)
         self._arm(canvas, phase, stride, 0.72, dx)
         if self._bag:

@@ -109,8 +109,7 @@ class Sheet:
         missing = np.zeros(ground.shape, np.float32)
         for j, tip in tips.items():
             missing += arriving[j] * weights[j] * _umbra(gx, gz, picture.lights[j], one, tip)
-        # the feet also block the even light
-        heel, toe = (one.x - 0.18, one.z), (one.x + 0.18, one.z)
+        heel, toe = (one.x - 0.18, one.z), (one.x + 0.18, one.z)  # the feet also block the even light
         contact = np.clip(1 - capsule(gx, gz, heel, toe, (0, 0)) / 0.32, 0, 1)
         total = np.maximum(mix(arriving, weights), np.float32(1e-6))
         lost = np.minimum(missing / total + 0.35 * contact, np.float32(0.9)) * ground
@@ -139,8 +138,7 @@ def _umbra(gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tup
     radius = one.mover.shadow_radius
     if light.towards is not None:
         return coverage(capsule(gx, gz, foot, tip, (0.8 * radius, 0.9 * radius)), 1 / 0.08) * 0.95
-    # long lamps: the edge softens away from the feet
-    distance = capsule(gx, gz, foot, tip, (radius, 1.5 * radius))
+    distance = capsule(gx, gz, foot, tip, (radius, 1.5 * radius))  # long lamps: the edge softens away from the feet
     length = max(math.dist(foot, tip), 1e-3)
     away = np.minimum(capsule(gx, gz, foot, foot, (0, 0)) / length, 1)
     blocked = np.clip(0.5 - distance / (0.12 + 0.45 * away), 0, 1)

@@ -43,8 +43,7 @@ class PrivateSource(SelectedSource):
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
         super().__init__(source)
         with on_failure(source.close):
-            #: The regions, which may be replaced while the source is read.
-            self.mask = PrivacyMask(list(regions))
+            self.mask = PrivacyMask(list(regions))  # the regions, which may be replaced while the source is read
             self.mask.apply(np.empty(source.size[::-1], np.uint8))  # check the regions
 
     def _part(self, part: Part) -> Iterator[Frame]:

@@ -89,8 +89,7 @@ class PacketCopy:
             waiting: list[Any] = []  # Matroska has no decoding times for the first packets
             newest = key
             for packet in self._packets(source, stream):
-                # Pictures shown before the keyframe depend on earlier ones.
-                if packet.pts < key:
+                if packet.pts < key:  # pictures shown before the keyframe depend on earlier ones
                     continue
                 # A reordered group of pictures is copied to its end.
                 if packet.dts is not None and end is not None and packet.dts > end and packet.pts > newest:

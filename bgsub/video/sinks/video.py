@@ -213,8 +213,7 @@ class VideoSink(Sink):
     def _close_muxer(self) -> None:
         muxer, self._muxer = self._muxer, None
         if muxer is not None:
-            # An earlier error, which was reported, occurs again here.
-            with suppress(*_ERRORS):
+            with suppress(*_ERRORS):  # an earlier error, which was reported, occurs again here
                 muxer.close()
 
     @contextmanager

@@ -131,8 +131,7 @@ class Container(AbstractContextManager["Container"]):
 
     @contextmanager
     def _use(self) -> Iterator[None]:
-        # FFmpeg reads freed memory after a container is closed.
-        with self._lock:
+        with self._lock:  # FFmpeg reads freed memory after a container is closed
             if self._closed:
                 raise SourceError("the video is closed")
             yield

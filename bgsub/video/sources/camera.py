@@ -126,8 +126,7 @@ class NetworkCapture:
             if image is not None:
                 self._begun = True
                 return image, failures
-            # Before the first keyframe, nothing can be decoded.
-            failures += self._begun
+            failures += self._begun  # before the first keyframe, nothing can be decoded
 
     def release(self) -> None:
         self._container.close()
@@ -305,8 +304,7 @@ class CameraSource(FrameSource):
     def close(self) -> None:
         """Release the camera; may be called from any thread."""
         self.cancel()
-        # Only the grabber thread may use the camera while it runs; it releases the camera.
-        if self._grabber is None:
+        if self._grabber is None:  # only the grabber thread may use the camera while it runs; it releases the camera
             self._capture.release()
         else:
             self._grabber.join(_STOP_PATIENCE)  # a read ends only with a frame or its timeout
@@ -324,8 +322,7 @@ class CameraSource(FrameSource):
             lost, failures = failed - failures, failed
             assert frame.received is not None
             if start is None:
-                # The camera may have reported another size, such as before a rotation.
-                start = frame.received
+                start = frame.received  # the camera may have reported another size, such as before a rotation
                 seen = self.size = frame.image.shape[1::-1]
             if lost:
                 self._unreadable(f"frame {frame.index - lost} of {self.name} cannot be read", lost)

@@ -197,8 +197,7 @@ class VideoFileSource(av_container.DecodedSource):
         missing = cut and not (self._counted and count >= (self.length or 0))  # of an index, perhaps
         far = damaged
         if self.length is not None and self._own_fps is not None:
-            # At a variable rate the count is far too low.
-            reached = max(count, seconds * float(self._own_fps) + 1)
+            reached = max(count, seconds * float(self._own_fps) + 1)  # at a variable rate the count is far too low
             far = far or self.length - reached > max(_SLACK_FRAMES, _SLACK_SHARE * self.length)
         if not (missing or far):
             return
