@@ -17,7 +17,7 @@ from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SinkError
 from bgsub.jobs.checkpoints import saved_frames
-from bgsub.jobs.decomposition import writing
+from bgsub.jobs.decomposition.run import ARRAYS, frame_targets, output_folder
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.storage.file_lock import Claims
@@ -178,7 +178,7 @@ def test_an_error_of_the_caller_is_raised_as_it_is_by_a_resumed_run(source, tmp_
 
 def die_while_writing(folder):
     """Be killed with an output claimed, in the middle of a decomposition."""
-    with Claims() as claims, writing.output_folder(folder, [writing.ARRAYS], None, overwrite=False) as made:
+    with Claims() as claims, output_folder(folder, [ARRAYS], None, overwrite=False) as made:
         claims.take(folder / f"{os.getpid()}.mp4")
         (made / "part").write_bytes(b"1")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -191,9 +191,9 @@ def test_what_dead_runs_have_hidden_is_removed_by_the_next_run(tmp_path, tries):
     assert list(tmp_path.glob(".decompose-*"))
     with Claims() as alive:
         alive.take(tmp_path / "alive.mp4")
-        with writing.output_folder(tmp_path, writing.frame_targets(as_images=False), None, overwrite=False) as made:
+        with output_folder(tmp_path, frame_targets(as_images=False), None, overwrite=False) as made:
             assert {path.name for path in tmp_path.iterdir() if "lock" not in path.name} == {made.parent.name}
-            with writing.output_folder(tmp_path, [writing.ARRAYS], None, overwrite=False) as other:
+            with output_folder(tmp_path, [ARRAYS], None, overwrite=False) as other:
                 assert made.exists()  # its owner lives
                 (other / "decomposition.npz").write_bytes(b"2")
             for name in ("low_rank.mp4", "sparse.mp4"):

@@ -7,9 +7,8 @@ from video_fakes import FakeSource
 
 from bgsub import RobustPCA
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.decomposition.run import last_mu, outliers
+from bgsub.jobs.decomposition.run import Target, last_mu, outliers, output_folder
 from bgsub.jobs.decomposition.samples import Samples, read_frames, read_matrix
-from bgsub.jobs.decomposition.writing import Target, output_folder
 from bgsub.video import ArraySource
 
 
