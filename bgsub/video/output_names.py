@@ -61,11 +61,8 @@ def allowed_endings(view: str) -> tuple[str, ...]:
     """Return the allowed endings of a view: no JPEG for masks, only containers with alpha for cutouts."""
     if view == STILL:
         return STILL_ENDINGS
-    if view == "cutout":
-        return ALPHA_VIDEO_ENDINGS + LOSSLESS_IMAGE_ENDINGS + ARRAY_ENDINGS
-    if view == "mask":
-        return VIDEO_ENDINGS + LOSSLESS_IMAGE_ENDINGS + ARRAY_ENDINGS
-    return ENDINGS
+    videos = {"mask": VIDEO_ENDINGS, "cutout": ALPHA_VIDEO_ENDINGS}
+    return videos[view] + LOSSLESS_IMAGE_ENDINGS + ARRAY_ENDINGS if view in videos else ENDINGS
 
 
 def parse_output(text: str) -> OutputSpec:
