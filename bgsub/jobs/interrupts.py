@@ -41,23 +41,6 @@ def stopped_by(name: str) -> str:
     return f"stopped by {'the user' if name in ('user', 'SIGINT') else name}"
 
 
-class Interrupts:
-    """Whether a signal has requested the end of a run; only flags, because a signal may come while a lock is held."""
-
-    def __init__(self) -> None:
-        self.requested_by = ""  # name of the signal; the run ends after the current frame
-        self.finishing = False  # outputs are being finished, and signals are ignored
-
-    def take(self, number: int) -> None:
-        """Handle a signal; the second one raises KeyboardInterrupt."""
-        if self.finishing:
-            logger.warning("finishing the outputs")
-        elif self.requested_by:
-            raise KeyboardInterrupt(number)
-        else:
-            self.requested_by = signal.Signals(number).name
-
-
 @contextmanager
 def taken(handler: Handler) -> Iterator[None]:
     """Call `handler` with the number of each signal inside the block; an ignored Ctrl-C stays ignored."""

@@ -98,7 +98,8 @@ class Pipeline:
         self._looks_ahead = source.restartable and not online
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)
-        self._interrupts = interrupts.Interrupts()
+        self._requested_by = ""  # name of the signal after which the run ends with the current frame
+        self._finishing = False  # outputs are being finished, and signals are ignored
         self._busy_since: float | None = None  # when the subtractor got its current frame
         self._previewed: Frame | None = None
         self._has_results = False
@@ -122,7 +123,7 @@ class Pipeline:
         failure: BaseException | None = None
         ended: BaseException | None = None  # an error after which the outputs are finished
         stopped = "end"
-        with interrupts.taken(self._interrupts.take):
+        with interrupts.taken(self._interrupt):
             try:
                 for work, name in ((self._read, "bgsub-read"), (self._track, "bgsub-track")):
                     thread = threading.Thread(target=work, name=name)
@@ -138,7 +139,7 @@ class Pipeline:
                 ended = error
             except BaseException as error:
                 failure = error
-            self._interrupts.finishing = True
+            self._finishing = True
             is_stopped = stopped not in ("end", "limit", "broken")
             unfinished = is_stopped and (self._checkpoints is not None or not self._has_results)
             if stopped == "broken" and self._checkpoints is not None:
@@ -155,6 +156,15 @@ class Pipeline:
         if ended is not None:
             raise ended
         return summary
+
+    def _interrupt(self, number: int) -> None:
+        """Handle a signal; the second one raises KeyboardInterrupt. Only flags: it may come while a lock is held."""
+        if self._finishing:
+            logger.warning("finishing the outputs")
+        elif self._requested_by:
+            raise KeyboardInterrupt(number)
+        else:
+            self._requested_by = interrupts.name_of(KeyboardInterrupt(number))
 
     def _read(self) -> None:
         """Run the first stage: frames from the source into the first channel."""
@@ -218,7 +228,7 @@ class Pipeline:
                 self._progress(frame, separation)
             if snapshot is not None and self._checkpoints is not None:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
-            while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
+            while self._controls.paused and not self._requested_by and not self._controls.wait(_PAUSE_TICK):
                 for sink in self._sinks:
                     sink.idle()
         if self._checkpoints is not None and self._stopped_by and newest is not None:
@@ -226,11 +236,11 @@ class Pipeline:
             self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
 
     def _goes_on(self, _frame: Frame | None = None) -> bool:
-        return not (self._stopped_by or self._interrupts.finishing)
+        return not (self._stopped_by or self._finishing)
 
     @property
     def _stopped_by(self) -> str:
-        return self._interrupts.requested_by or self._controls.quit_by
+        return self._requested_by or self._controls.quit_by
 
     def _arriving(self) -> Iterator[_Result]:
         """Yield the results; while none comes, call `idle` of the sinks and check for a stop."""

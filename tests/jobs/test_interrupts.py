@@ -8,8 +8,10 @@ from contextlib import ExitStack
 import pytest
 from live_fakes import beside
 
-from bgsub.jobs import interrupts
-from bgsub.jobs.interrupts import Interrupts, Signals, finishing, name_of, terminations
+from bgsub import BackgroundSubtractor
+from bgsub.jobs import Pipeline, interrupts
+from bgsub.jobs.interrupts import Signals, finishing, name_of, terminations
+from bgsub.video import FrameSource
 
 
 class Ended(BaseException):
@@ -57,15 +59,15 @@ def test_signals_while_outputs_are_finished(signals, caplog, monkeypatch):
 
 
 def test_second_signal_of_a_run_is_raised_unless_outputs_are_finished(caplog):
-    run = Interrupts()
-    run.take(signal.SIGINT)
-    assert run.requested_by == "SIGINT"
+    run = Pipeline(FrameSource("nothing"), BackgroundSubtractor())
+    run._interrupt(signal.SIGINT)
+    assert run._stopped_by == "SIGINT"
     with pytest.raises(KeyboardInterrupt) as raised:
-        run.take(signal.SIGTERM)
+        run._interrupt(signal.SIGTERM)
     assert name_of(raised.value) == "SIGTERM"
-    run.finishing = True
-    run.take(signal.SIGTERM)
-    assert (run.requested_by, caplog.messages) == ("SIGINT", ["finishing the outputs"])
+    run._finishing = True
+    run._interrupt(signal.SIGTERM)
+    assert (run._stopped_by, caplog.messages) == ("SIGINT", ["finishing the outputs"])
 
 
 class Dropped:
