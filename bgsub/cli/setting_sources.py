@@ -163,7 +163,6 @@ def _danger(option: str, value: Any) -> str:
 
 def _is_in_folder(file: str) -> bool:
     folder = Path.cwd().resolve()
-    try:
+    with suppress(OSError, ValueError, RuntimeError):  # a loop of links, a zero byte
         return (folder / file).resolve().is_relative_to(folder)
-    except (OSError, ValueError, RuntimeError):  # a loop of links, a zero byte
-        return False
+    return False

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -217,15 +218,13 @@ def _events(result: Result, base: Path) -> Iterator[dict[str, Any]]:
 
 def _instant(date: str) -> float:
     """Return a date with time in any time zone as seconds; -inf if there is none."""
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         return datetime.fromisoformat(date).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return -math.inf
+    return -math.inf
 
 
 def _number(text: str) -> float:
-    try:
+    with suppress(ValueError):
         number = float(text)
-    except ValueError:
-        return 0.0
-    return number if abs(number) < 1e9 else 0.0
+        return number if abs(number) < 1e9 else 0.0
+    return 0.0

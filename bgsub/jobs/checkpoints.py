@@ -75,10 +75,9 @@ class Checkpoint:
 
 def saved_frames(output: Path) -> int:
     """Return the frames before the checkpoint in an output folder; 0 without a checkpoint."""
-    try:
+    with contextlib.suppress(SourceError, KeyError, TypeError, ValueError):
         return int(array_file.read(output / FOLDER / FILE, _KIND, with_arrays=False)[0]["run"]["frames"])
-    except (SourceError, KeyError, TypeError, ValueError):
-        return 0
+    return 0
 
 
 class Checkpoints:

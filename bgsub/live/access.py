@@ -22,12 +22,9 @@ _MAX_AUTHENTICATED = 64  # a page uses one per camera and more for statistics
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address means this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    return False
 
 
 class Access:

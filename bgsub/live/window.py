@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import methodcaller
 
 import numpy as np
@@ -64,10 +65,9 @@ class CvDisplay:
 
     def visible(self, title: str) -> bool:
         """Return whether a window exists; the user may have closed it."""
-        try:
+        with suppress(cv2.error):
             return bool(cv2.getWindowProperty(title, cv2.WND_PROP_VISIBLE) >= 1)
-        except cv2.error:
-            return False
+        return False
 
     def close(self, title: str) -> None:
         if self.visible(title):
@@ -89,11 +89,10 @@ def check_display() -> None:
 
 
 def _can_open_window() -> bool:
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired):
         command = [sys.executable, "-c", _PROBE]
         return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+    return False
 
 
 def press(key: int, cameras: Sequence[Controls]) -> bool:

@@ -344,8 +344,7 @@ def check_own(target: Path) -> None:
 
 def read_record(target: Path) -> dict[str, Any]:
     """Return the record of a finished folder; an empty one if it cannot be read."""
-    try:
+    with suppress(OSError, ValueError):
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
+        return record if isinstance(record, dict) else {}
+    return {}

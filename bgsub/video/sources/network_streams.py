@@ -72,10 +72,9 @@ class HttpStream(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end or after an error."""
-        try:
+        with suppress(OSError, ValueError, http.client.HTTPException):
             return self._answer.read1(size)
-        except (OSError, ValueError, http.client.HTTPException):
-            return b""
+        return b""
 
     def readable(self) -> bool:
         return True
