@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ _SURE = 0.1  # share of the way of mu from which the number of steps is estimate
 _PHASES = {"part": "a random part first", "both": "all values", "basis": "subspace", "coefficients": "coefficients"}
 _SAME = ("grey", "key", "float32", "save_arrays", "overwrite")
 
-_of_input = partial(opt.option, group=INPUT)
 _options = opt.combine(
     opt.limit(
         "--rank",
@@ -49,7 +47,7 @@ _options = opt.combine(
         help="Trade computing time for accuracy; paper is the schedule of the paper.  [default: balanced]",
     ),
     opt.flag("--float32", group=METHOD, help="Process a matrix in single precision, with half the memory."),
-    _of_input("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
+    opt.of_input("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
     opt.choice(
         "--samples",
         "columns",
@@ -57,7 +55,7 @@ _options = opt.combine(
         of=["rows", "columns"],
         help="Whether the samples of a matrix are its rows or its columns; in Python they are rows.",
     ),
-    _of_input(
+    opt.of_input(
         "--scale",
         "factor",
         type=opt.Share(0, 1, min_open=True),

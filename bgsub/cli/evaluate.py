@@ -22,7 +22,6 @@ from bgsub.evaluation.methods import OPENCV_METHODS
 from bgsub.video.timecode import Timecode
 
 _output_file = partial(opt.file_option, group=OUTPUT, callback=opt.check_file)
-_folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
 
 
 @click.command(
@@ -45,13 +44,13 @@ _folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
 )
-@_folder(
+@opt.in_folder(
     "--results",
     group=INPUT,
     help="Score the masks in this folder instead of running the method: CATEGORY/VIDEO/bin000123.png, or for one "
     "sequence bin000123.png.",
 )
-@_folder(
+@opt.in_folder(
     "--masks",
     group=OUTPUT,
     help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, a folder for each method.",

@@ -47,6 +47,10 @@ def parse_host_and_port(context: click.Context, option: click.Parameter, value: 
 
 
 _of_screen = partial(opt.option, group=SCREEN)
+_serve = partial(_of_screen, "--serve", metavar="[HOST:]PORT", callback=parse_host_and_port)
+_token = _of_screen(
+    "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random on the network]"
+)
 _screen_options = opt.combine(
     opt.choice(
         "--view",
@@ -56,16 +60,11 @@ _screen_options = opt.combine(
         help=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
     opt.flag("--no-window", group=SCREEN, help="Open no window; needs another output, such as --serve."),
-    _of_screen(
-        "--serve",
-        metavar="[HOST:]PORT",
-        callback=parse_host_and_port,
+    _serve(
         help="Show and control the run in a browser: on this machine only or, with a token, on the network "
-        "(0.0.0.0:8765). Port 0 selects a free port.",
+        "(0.0.0.0:8765). Port 0 selects a free port."
     ),
-    _of_screen(
-        "--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random on the network]"
-    ),
+    _token,
     opt.flag("--fast", group=SCREEN, help="Show a file as fast as possible instead of in real time."),
 )
 
@@ -141,8 +140,8 @@ def live(*, cameras: tuple[str, ...], duration: Timecode | None, **options: Any)
     },
 )
 @click.argument("source", metavar="VIDEO", type=opt.SOURCE)
-@_of_screen("--serve", metavar="[HOST:]PORT", callback=parse_host_and_port, help="Address of the page.  [default: any]")
-@_of_screen("--token", metavar="TEXT", hide_input=True, help="Password of the page.  [default: random on the network]")
+@_serve(help="Address of the page.  [default: any]")
+@_token
 @opt.start_option
 @opt.insecure_option
 @out.region_options

@@ -33,6 +33,7 @@ FOLDER = _Path(path_type=Path, file_okay=False)
 SOURCE = _Path()  # a text that may be the name of a file, which the shell completes
 option = partial(click.option, cls=Option)  # as `click.option`, with the `group` of the option in the help
 flag = partial(option, is_flag=True)
+in_folder = partial(option, type=FOLDER, metavar="FOLDER")
 file_option = partial(option, type=PATH, metavar="FILE")
 limit = partial(option, type=click.IntRange(1), metavar="N")
 
@@ -204,8 +205,8 @@ def _check_place(context: click.Context, option: click.Parameter, value: str | N
     return value
 
 
-_of_input = partial(option, group=INPUT)
-_place = partial(_of_input, callback=_check_place, metavar="TIME")
+of_input = partial(option, group=INPUT)
+_place = partial(of_input, callback=_check_place, metavar="TIME")
 
 
 def duration_option(default: str | None = None, text: str = "Stop after this length") -> Decorator:
@@ -217,7 +218,7 @@ def duration_option(default: str | None = None, text: str = "Stop after this len
             raise ParameterError(f"{called(context, option)} must be more than 0, got '{value}'")
         return length
 
-    return _of_input(
+    return of_input(
         "--duration",
         default=default,
         show_default=True,
@@ -256,7 +257,7 @@ insecure_option = flag(
     help="Do not verify the certificates of cameras (https, rtsps); needed for self-signed certificates. "
     "Others on the network can then read the password in the address.",
 )
-on_error_option = _of_input(
+on_error_option = of_input(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
     help="Stop at a frame that cannot be read, or skip it with a warning.  [default: skip for cameras, else stop]",
@@ -266,7 +267,7 @@ online_option = flag(
     group=METHOD,
     help="Use only the frames so far for each mask. Otherwise the first 500 frames of a file are learned in advance.",
 )
-rate_option = _of_input(
+rate_option = of_input(
     "--fps",
     type=Number(1e-6, 1000, max_open=True),
     metavar="X",

@@ -100,12 +100,13 @@ preset_option = opt.option(
 
 _of_clips = partial(opt.seconds, group=CLIPS)
 _limit_of_clips = partial(opt.option, group=CLIPS, type=opt.Number(0, min_open=True))
-_folder = partial(opt.option, type=opt.FOLDER, metavar="FOLDER")
-snapshots_option = _folder("--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder.")
+snapshots_option = opt.in_folder(
+    "--snapshots", group=NOTIFICATIONS, help="Write a picture of each motion into this folder."
+)
 _of_notifications = partial(opt.option, group=NOTIFICATIONS, multiple=True)
 record_options = opt.combine(
     preset_option,
-    _folder("--record", group=CLIPS, help="Record a clip of each motion into this folder, listed in clips.csv."),
+    opt.in_folder("--record", group=CLIPS, help="Record a clip of each motion into this folder, listed in clips.csv."),
     opt.motion_threshold(
         group=CLIPS,
         help="Share of the frame that must be foreground to count as motion, such as 0.01 or 1%. With --roi, share of "
