@@ -245,8 +245,10 @@ source_options = combine(
     count("--every", group=INPUT, least=1, default=1, help="Read only the first of every N frames."),
 )
 
-reconnect_option = seconds(
+reconnect_option = option(
     "--reconnect",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
     group=INPUT,
     help="How long to retry a camera that is lost or missing; 0 does not retry, inf never gives up.  "
     "[default: inf for lost network cameras, else 0]",

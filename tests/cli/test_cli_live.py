@@ -48,7 +48,7 @@ def test_camera_that_stops(cli, tmp_path, camera, words):
     assert (camera.device, camera.released) == (0, True)
 
 
-@pytest.mark.parametrize("words", [("live", "--no-window"), ("run",)])
+@pytest.mark.parametrize("words", [("live", "--no-window", "--reconnect", "inf"), ("run",)])
 def test_duration_ends_while_a_camera_is_lost(cli, tmp_path, endless_stream, after_frames, words):
     after_frames(1, lambda: (endless_stream.refuse(60), endless_stream.cut()))
     answer = cli(*words, endless_stream.address, "-o", tmp_path, "--duration", "1s", *QUICK).ok()
