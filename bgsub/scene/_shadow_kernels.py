@@ -1,4 +1,4 @@
-"""Shadows in the foreground: the background times one factor, and cast shadows from the unlit side inwards."""
+"""Shadows and light in the foreground: the background times one factor; cast shadows from the unlit side inwards."""
 
 import numpy as np
 
@@ -11,6 +11,7 @@ _NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)  # not shaded, shaded
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 _TINY = np.float32(1e-4)  # of full scale squared, against division by a black background
 _BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
+_MOST_LIT = np.float32(0.8)  # largest part of a lit pixel that its background is, as of the strongest weak light
 _ERROR = np.float32(0.02)  # largest joint distance of a shadow from the factor times the background, of full scale
 _SEEN_ERROR = np.float32(0.035)  # largest such distance for a factor of which shadows have been seen, and ...
 _SEEN_NOISE = np.float32(3)  # ... so many squared noise scales are added to its square: 4 times the mean error of noise
@@ -20,7 +21,8 @@ _WEAK = np.float32(0.25)  # largest change of weak shadows without an error; the
 _SIDE = 11  # pixels, side of the square in which the weights are summed up, see `decide`
 _ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of grey pixels that show their uneven background; of others
 _MARGIN = np.float32(0.8)  # hysteresis: sum of weights per foreground pixel beyond the middle that changes a pixel
-FACTORS = 10  # factors in steps of 0.1; those from 0.85 on, the last step, are not learned: drifting light has them
+_WEAKEST = 9  # step of the factors from 0.85 to 1.25, which are not learned: drifting light has them
+FACTORS = 18  # steps of 0.1, of the factor up to `_WEAKEST`, then of one over the factor, for light
 _NEUTRAL, _ALL_SHADOW, _ALL_OBJECT = 0.2, 0.5, 0.1  # share of shadow of a factor with weight 0, largest, smallest
 _EDGE = np.float32(0.001)  # variance of the background in 3x3 pixels (full scale squared), beyond which it counts less
 _PRIOR = 3e-6  # weight of the usual share of shadow of a factor against what was learned, as `factors[1]`
@@ -46,20 +48,20 @@ STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  
 def find_shadows(  # type: ignore[no-untyped-def]
     x, l, limits, tint, learns, factors, new, weights, mask, filled, dark, weight, shaded, columns, sums
 ):
-    """Find the shadows in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
+    """Find shadows and light in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
 
-    `factors` (2, 10), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
-    it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 10), the same
-    of this frame and the number of pixels, and `weights` (2, 10) int8 are work.
+    `factors` (2, 18), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
+    it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 18), the same
+    of this frame and the number of pixels, and `weights` (2, 18) int8 are work.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
     if classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded) > 0:
         decide(mask, weight, dark, shaded, _ZERO if limits.is_coloured else _MARGIN, columns, sums)
-    count = new[2].sum()
-    if learns and count > 0:
+    for first, last in ((0, _WEAKEST + 1), (_WEAKEST + 1, FACTORS)):
+        count = new[2, first:last].sum()
         share = min(count / mask.size, _MOST_VOTES)
-        for k in range(FACTORS):
+        for k in range(first, last if learns and count > 0 else first):
             for i in range(2):
                 factors[i, k] += share * (new[i, k] / count - factors[i, k] / _VOTE_MEMORY)
 
@@ -69,15 +71,15 @@ def weigh_factors(factors, is_coloured, weights):  # type: ignore[no-untyped-def
     """Write the `weights` of pixels that are a factor times their background, without texture of their own.
 
     An object does not vary as its background: ``factors[0] / factors[1]`` is the share of shadow of a factor. Until
-    this is known, only colours show shadows, and no very dark ones. The second row is 1 where shadows have been seen.
+    this is known, only colours show shadows, no very dark ones, and no light. The second row is 1 where some were seen.
     """
-    weights[0, -1], weights[1, -1] = _WEIGHT if is_coloured else 0, 0
-    for k in range(FACTORS - 1):
-        usual = 0.0 if k < 10 * _DARKEST else _ALL_SHADOW if is_coloured else _NEUTRAL
+    for k in range(FACTORS):
+        usual = 0.0 if k < 10 * _DARKEST or k > _WEAKEST else _ALL_SHADOW if is_coloured else _NEUTRAL
         share = (factors[0, k] + usual * _PRIOR) / (factors[1, k] + _PRIOR) - _NEUTRAL
         certain = share / (_ALL_SHADOW - _NEUTRAL if share > 0 else _NEUTRAL - _ALL_OBJECT)
         weights[0, k] = np.int8(np.rint(_WEIGHT * min(max(certain, -1.0), 1.0)))
         weights[1, k] = factors[0, k] > _SEEN * (factors[1, k] + _PRIOR)
+    weights[0, _WEAKEST], weights[1, _WEAKEST] = _WEIGHT if is_coloured else 0, 0
 
 
 @kernel
@@ -250,9 +252,9 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     """Give the foreground weights for shadow or object; return the number of pixels that may be shadow.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, positive for shadow. The factor of a pixel
-    gives its weight (`weights` (2, 10) int8, see `weigh_factors`); a negative one below `_DARKEST` excludes shadow. In
+    gives its weight (`weights` (2, 18) int8, see `weigh_factors`); a negative one below `_DARKEST` excludes shadow. In
     grey, an uneven background that shows gives the largest weight; restless pixels have weight 0. `shaded`: filled
-    chunks of `dark` and `weight`. `new` (3, 10): see `find_shadows`.
+    chunks of `dark` and `weight`. `new` (3, 18): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -295,7 +297,7 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
     sx, sl = brightness(x, pixel, channels, limits.black), brightness(l, pixel, channels, limits.black)
     k = factor_of(sx, sl)
     is_far &= weights[1, k] == 0
-    may_be = ((sx >= _DARKEST * sl) | (weights[0, k] >= 0)) & (not is_far)
+    may_be = (((sx >= _DARKEST * sl) & (k <= _WEAKEST)) | (weights[0, k] >= 0)) & (not is_far)
     even = weights[0, k] if may_be else -_WEIGHT
     if is_far or limits.factor * limits.sigma[row, column] > limits.restless:
         return may_be, np.int8(0) if may_be else -_WEIGHT
@@ -310,13 +312,20 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
         return False, -_WEIGHT
     if not limits.is_coloured and is_alike(sums, uneven):
         return True, _ALIKE_WEIGHT
+    if k > _WEAKEST:  # the background is then the darker one
+        xx, ll = ll, xx
     return True, -_WEIGHT if (xx - limit) * (ll + tiny) > xl * xl else even
 
 
 @part
 def factor_of(sx, sl):  # type: ignore[no-untyped-def]
     """Return which of the `FACTORS` steps a brightness sx is relative to that of the background."""
-    return min(np.int64(10 * sx / sl + _HALF), FACTORS - 1) if sx > 0 and sl > 0 else 0
+    if sx <= 0 or sl <= 0:
+        return 0
+    if sx <= sl:
+        return min(np.int64(10 * sx / sl + _HALF), _WEAKEST)
+    k = _WEAKEST + 1 + np.int64(10 * sl / sx)
+    return k if k < FACTORS else _WEAKEST
 
 
 @part
@@ -348,7 +357,8 @@ def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ign
     another colour, as that of the sky: up to an error `square`, if g may be the factor of a shadow. `dark` is 2 if the
     error is larger, up to `wide` and what `noise` adds, so that only factors with known shadows count. Weak shadows,
     reflections and light from objects have colours of their own: the nearer g is to 1, the larger the error may be, up
-    to `weak`; the limit is an ellipse with the axes change and error.
+    to `weak`; the limit is an ellipse with the axes change and error. A lit pixel is the reverse: its background is a
+    multiple of the pixel.
     """
     black, tiny, square, wide, lightest, weak, steep, tint = ranges
     x, l = x[a * channels :], l[a * channels :]
@@ -368,10 +378,13 @@ def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ign
             pb += p * b
             bb += b * b
         error = max(pp - max(xl * g, pb * pb / bb), _ZERO)  # without tint, with it
-        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < wide + share * sigma[i] * sigma[i])
+        part_of_x = xl / (pp + tiny)
+        lit_error, largest = max(ll - xl * part_of_x, _ZERO), wide + share * sigma[i] * sigma[i]
+        is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < largest)
+        is_lit = (part_of_x > _BLACKEST_SHADOW) & (part_of_x < _MOST_LIT) & (lit_error < largest)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
-        is_near = is_weak | (is_dark & (error < square))
-        dark[i] = (_NEAR if is_near else _FAR if is_dark else _NONE) if flags[i] != 0 else _NONE
+        is_near = is_weak | (is_dark & (error < square)) | (is_lit & (lit_error < square))
+        dark[i] = (_NEAR if is_near else _FAR if is_dark | is_lit else _NONE) if flags[i] != 0 else _NONE
         weight[i] = (_WEIGHT if dark[i] != 0 else -_WEIGHT) if flags[i] != 0 else np.int8(0)
     count = 0
     for i in range(n):
