@@ -30,6 +30,7 @@ class _Path(click.Path):
 
 PATH = _Path(path_type=Path)
 FOLDER = _Path(path_type=Path, file_okay=False)
+RESULTS = _Path(path_type=Path, exists=True)
 SOURCE = _Path()  # a text that may be the name of a file, which the shell completes
 option = partial(click.option, cls=Option)  # as `click.option`, with the `group` of the option in the help
 flag = partial(option, is_flag=True)

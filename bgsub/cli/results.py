@@ -27,7 +27,7 @@ _place = partial(opt.option, group=EVENTS, metavar="TIME", callback=partial(opt.
         "bgsub search out/mask.mkv --region 10%,20%,30%,50% --csv found.csv": "From stored masks",
     },
 )
-@click.argument("place", metavar="RESULTS", type=click.Path(exists=True, path_type=Path))
+@click.argument("place", metavar="RESULTS", type=opt.RESULTS)
 @opt.region_option(
     "--region",
     required=True,

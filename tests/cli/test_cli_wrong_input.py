@@ -33,6 +33,7 @@ WRONG = {
     "track frames -o ''": "Invalid value for '-o' / '--output': the path is empty",
     "run '' -o out": "Invalid value for 'SOURCE...': the path is empty",
     "overview ''": "Invalid value for 'FOLDER': the path is empty",
+    "search '' --region 1,2,3,4": "Invalid value for 'RESULTS': the path is empty",
     "bench --duration long": "--duration must be a number of frames (120), seconds (12.5 or 12s) or h:mm",
     "evaluate frames --json o.json": "bgsub evaluate ... --json > o.json",
     "fly": "No such command 'fly'; see bgsub --help",
