@@ -40,6 +40,7 @@ _output_file = partial(opt.file_option, group=OUTPUT, callback=opt.check_file)
     group=INPUT,
     default="",
     callback=partial(opt.names_from, OPENCV_METHODS),
+    shell_complete=partial(opt.complete_last, OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",

@@ -129,6 +129,15 @@ def names_from(
     return names
 
 
+def complete_last(
+    names: Sequence[str], _context: click.Context, _option: click.Parameter, incomplete: str
+) -> list[str]:
+    """Return the completions of the last of several names that are separated by commas."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last) and name not in given]
+
+
 def split_at_commas(value: str | Sequence[str]) -> list[str]:
     """Return the words of ``mask,panel``, or of several such texts, without duplicates."""
     texts = [value] if isinstance(value, str) else value

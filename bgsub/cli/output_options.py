@@ -170,6 +170,7 @@ save_option = opt.option(
     group=OUTPUT,
     multiple=True,
     callback=partial(opt.converted, _outputs),
+    shell_complete=partial(opt.complete_last, (*VIEWS, STILL)),
     metavar="VIEW,...",
     help=f"Views to write, such as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask; none with "
     "--record]",
@@ -224,6 +225,7 @@ event_options = opt.combine(
         "--event-formats",
         default="",
         callback=partial(opt.names_from, tuple(EVENT_FORMATS)),
+        shell_complete=partial(opt.complete_last, tuple(EVENT_FORMATS)),
         metavar="FORMAT,...",
         help="Track the objects and write the events: csv, jsonl (with tracks), html (a summary page), pictures (of "
         "the objects).",

@@ -125,6 +125,8 @@ COMPLETED = {
     "run --he": {"--help", "--help-all"},
     "run --shadows m": {"merged"},
     "run --light ": {"true", "false"},
+    "run --save mask,pa": {"mask,panel"},
+    "track --event-formats csv,": {"csv,jsonl", "csv,html", "csv,pictures"},
     "run --threshold ": set(),
     **dict.fromkeys(("--config ", "run fr", "run --log ", "run --record ")),
 }
