@@ -141,6 +141,14 @@ def test_wrong_parameters_and_addresses():
             CameraSource(0, **{name: value})
 
 
+def test_refused_playlists_are_called_so():
+    with served(b"") as server:
+        for kind in ("application/vnd.apple.mpegurl", "audio/x-mpegURL; charset=utf-8", "application/dash+xml"):
+            server.answer = lambda _path, kind=kind: (200, {"Content-Type": kind, "body": b"#EXTM3U\n"})
+            with pytest.raises(SourceError, match=r"it is a playlist, and its address does not end in \.m3u8 or \.mpd"):
+                CameraSource(f"http://{server.place}/live")
+
+
 def test_without_password():
     expected = {
         "rtsp://host/stream": "rtsp://host/stream",

@@ -36,6 +36,7 @@ _STREAMS = (
 )
 _PICTURES = "bmp_pipe,gif_pipe,image2,j2k_pipe,jpeg_pipe,jpegxl_anim,jpegxl_pipe,png_pipe,tiff_pipe,webp_pipe"
 FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
+PLAYLISTS = (".m3u8", ".mpd")
 
 _WITHOUT_DECODERS = {"format_whitelist": FORMATS, "codec_whitelist": "none"}
 _PER_PIXEL = 16  # bytes of a decoded frame at most
@@ -154,6 +155,9 @@ def open_video(path: Path, threads: bool = True) -> Container:
             memory.check_memory(needed, f"video '{path}', {size},", "smaller frames")
         return container
     except (av.error.FFmpegError, OSError, SourceError):
+        if path.suffix.lower() in PLAYLISTS:
+            why = "is a playlist, which could lead to any file or address; give the files that it lists"
+            raise SourceError(f"'{path}' {why}") from None
         raise SourceError(f"'{path}' is not a video that can be read, or it is damaged") from None
 
 

@@ -15,7 +15,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics import memory
 from bgsub.video._pyav import av
 from bgsub.video.concurrency import Channel, in_background
-from bgsub.video.sources.av_container import FORMATS, Container, Converter
+from bgsub.video.sources.av_container import FORMATS, PLAYLISTS, Container, Converter
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
 from bgsub.video.sources.camera_address import insecure_mark, parse_camera, without_password
 from bgsub.video.sources.network_streams import HttpStream, RefusedError, RtspRelay
@@ -28,8 +28,6 @@ _RETRIES = 5  # a webcam loses single frames; a lost connection fails at once, e
 # Seconds before the first new attempt; each further wait is twice as long, up to the longest.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 
-# A playlist leads to other addresses; it is opened only where the address of the camera ends like this.
-_PLAYLISTS = (".m3u8", ".mpd")
 _NETWORK_OPTIONS = {
     "rtsp_flags": "prefer_tcp",
     "protocol_whitelist": "crypto,data,http,httpproxy,https,rtmp,rtmps,rtmpt,rtp,rtsp,srt,srtp,tcp,tls,udp",
@@ -71,7 +69,7 @@ class NetworkCapture:
         scheme, options = scheme.lower(), dict(_NETWORK_OPTIONS)
         source: HttpStream | str = address
         self._connection: HttpStream | RtspRelay | None = None
-        if not path.lower().endswith(_PLAYLISTS):
+        if not path.lower().endswith(PLAYLISTS):  # a playlist leads to other addresses
             options["format_whitelist"] = FORMATS
             if scheme in ("http", "https"):
                 source = self._connection = HttpStream(address, open_timeout, insecure)
@@ -86,7 +84,7 @@ class NetworkCapture:
             self._container = Container(source, threads=False, options=options, timeout=timeout)
         except BaseException:
             self._disconnect()
-            if isinstance(self._connection, RtspRelay) and self._connection.refused:
+            if self._connection is not None and self._connection.refused:
                 raise RefusedError(self._connection.refused) from None
             raise
         if isinstance(self._connection, RtspRelay):

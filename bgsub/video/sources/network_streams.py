@@ -65,6 +65,8 @@ class HttpStream(io.BufferedIOBase):
         opener = urllib.request.build_opener(_SameHost(parts.username is not None), *handlers)
         self._answer = self._ask(address, opener)
         self.has_end = self._answer.length is not None  # the header states the number of bytes
+        is_playlist = self._answer.headers.get_content_type().endswith(("mpegurl", "dash+xml"))
+        self.refused = "it is a playlist, and its address does not end in .m3u8 or .mpd" if is_playlist else ""
 
     def renew(self, timeout: float) -> None:
         """Start the limits of time and bytes again, for the next frame."""
