@@ -37,6 +37,7 @@ from bgsub.tracking import _kernels
 
 _PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
 _MOST = 8  # processes, of about 300 MB each
+_SIGNAL_SECONDS = 0.5  # longest wait of the main thread: a signal that another thread takes ends no wait
 _LEAST = 1000  # bytes of a file of the cache; shorter ones are truncated
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
@@ -65,7 +66,8 @@ class Warmup:
             return True
         if not self._ready[stage].is_set():
             with compilation.waiting():
-                self._ready[stage].wait()
+                while not self._ready[stage].wait(_SIGNAL_SECONDS):
+                    pass
         return self._ready[-1].is_set()
 
     def load(self) -> None:

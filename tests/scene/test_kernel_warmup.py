@@ -97,14 +97,16 @@ MIDDLE = BEGIN + (
 )
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("interrupted", [False, True, "in a thread"])
 def test_exit_during_compilation_leaves_no_process(start, interrupted):
-    wait = "try:\n    say(*started)\n    warmup.wait(FIRST_FRAME)\nexcept KeyboardInterrupt:\n    say('stopped')\n"
+    take = "import signal; threading.Timer(0.1, signal.raise_signal, [2]).start()" * (interrupted == "in a thread")
+    wait = f"try:\n    say(*started)\n    {take}\n    warmup.wait(FIRST_FRAME)\n"
+    wait += "except KeyboardInterrupt:\n    say('stopped')\n"
     process = start(MIDDLE.replace("say(*started)\n", wait) if interrupted else MIDDLE)
     children = process.stdout.readline().split()
-    if interrupted:
+    if interrupted is True:
         os.killpg(process.pid, signal.SIGINT)
-    assert answer(process) == ["stopped"] * interrupted
+    assert answer(process) == ["stopped"] * bool(interrupted)
     assert children
     assert not any(psutil.pid_exists(int(child)) for child in children)
 
