@@ -88,6 +88,7 @@ class Checkpoints:
         self.start = start
         self._seconds = seconds
         self._statistics: Statistics | None = None
+        self._is_new = False
         self._rest: _Rest | None = None
         self._skipped = deque([(start.frames, start.skipped)])  # frames, and how many had been skipped by then
         self._time, self._taking, self._storing = time.monotonic(), 0.0, 0.0
@@ -98,6 +99,12 @@ class Checkpoints:
         with os_errors_as(OutputError, f"'{self.path.parent}' cannot be made"):
             make_folder(self.path.parent)
         self.start.write(self.path)
+        self._is_new = True
+
+    def withdraw(self) -> None:
+        """Remove the start of a new run that failed before its first frame, so that another job may begin."""
+        if self._is_new and self._statistics is not None and not self._statistics.frames:
+            self.remove()
 
     def restart_later(self) -> None:
         """Make a later run start over, before incomplete outputs are finished."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub import video
-from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
+from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError, on_failure
 from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
@@ -149,6 +149,8 @@ def execute(
             if save_model is not None:
                 claims.take(save_model)
             watcher = stack.enter_context(watch(source))
+        if checkpoints is not None:
+            stack.enter_context(on_failure(checkpoints.withdraw))
 
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)

@@ -171,6 +171,8 @@ def test_unreadable_file_with_a_wrong_frame_rate_is_one_line(cli, here):
     assert cli("run", whole, "-o", "whole").ok().err.count("has 12800 frames per second, taken for 25") == 1
     noise = cut_packets(whole, here / "noise.mp4", set(range(5)))
     cli("run", noise, "-o", "out").refused(f"no frame of video '{noise}' can be decoded")
+    cli("run", noise, "-o", "out", "--resume").refused("can be decoded")
+    cli("run", whole, "-o", "out", "--resume").ok()
     (here / "list.m3u8").write_text("#EXTM3U\n")
     cli("scan", "list.m3u8").refused("'list.m3u8' is a playlist, which could lead to any file or address; give the")
 

@@ -15,7 +15,7 @@ from video_fakes import content, quit_after, write_images, write_video
 
 from bgsub.errors import BrokenSourceError, ParameterError, SinkError, SourceError, StoppedError
 from bgsub.events.summary_page import SummarySink
-from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -221,7 +221,7 @@ def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path):
         with pytest.raises(StoppedError, match=r"starts over|goes on after") as stopped:
             run_job(job, controls=controls, watch=lambda _source, after=quitting: contextlib.nullcontext(after))
         summary = stopped.value.result.summary
-        assert (summary.resumed, Checkpoint.read(tmp_path / ".resume" / "state").frames) == (resumed, summary.frames)
+        assert (summary.resumed, saved_frames(tmp_path)) == (resumed, summary.frames)
         assert number <= summary.frames <= max(resumed + 1, number) + 20
         resumed = summary.frames
     assert not (tmp_path / "model.npz").exists()
