@@ -194,6 +194,10 @@ class EventFeed:
         self._newest = (frame, step)
         return step
 
+    def is_silent(self, silence: float) -> bool:
+        """Return whether motion is over because no frame came for `silence` seconds."""
+        return self._motion.is_over(silence, self.linker.state.interval)
+
     def replace_regions(self, regions: Regions | None) -> None:
         """Use other regions from the next frame on, with new counts; from any thread."""
         self._given_regions = regions

@@ -103,6 +103,11 @@ def check_seconds(**values: float) -> None:
             raise ParameterError(f"{name} must be a number of seconds, 0 or more, got {value!r}")
 
 
+def _longest(interval: float) -> float:
+    """Return the seconds up to which motion in consecutive frames is one event: frames may be rare and uneven."""
+    return max(_UNSEEN, 2 * interval)
+
+
 @dataclass
 class MotionEvents:
     """Joins frames with motion into events; times are those of `Step.clock`."""
@@ -128,10 +133,10 @@ class MotionEvents:
         area = covers[FRAME].pixels if FRAME in covers else int(np.count_nonzero(separation.mask == FOREGROUND))
         share = max(covers[name].share for name in places or covers)
         steady = moving and self.last == self.previous  # without a frame without motion between
-        longest = max(_UNSEEN, 2 * interval)  # frames may be rare and uneven
+        longest = _longest(interval)
         over = clock - self.last > max(self.rules.max_gap, longest if steady else 0.0) + CLOSE
         ended, begun = self.finish() if over else [], []
-        unseen = clock - self.previous > max(self.rules.max_gap, longest) + CLOSE
+        unseen = self.is_over(clock - self.previous, interval)
         if self.lasting is None and (unseen or not moving):
             self.current = None  # a gap in the stream is not motion
         if moving:
@@ -156,6 +161,10 @@ class MotionEvents:
         since = None if self.current is None else self.since
         until = None if self.lasting is None else self.last
         return Motion(begun, ended, share, moving, since, until, self.current)
+
+    def is_over(self, silence: float, interval: float) -> bool:
+        """Return whether an event ends because no frame came for `silence` seconds."""
+        return silence > max(self.rules.max_gap, _longest(interval)) + CLOSE
 
     def finish(self) -> list[Event]:
         """End the event that lasts and return it."""

@@ -107,6 +107,21 @@ def test_events_of_the_whole_frame_are_numbered_separately():
     assert [one.number for one in notifications if one.event == "motion"] == [1, 1]
 
 
+def test_motion_ends_with_the_camera():
+    memory, expected = Memory(), []
+    sink = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
+    for frame, separation in stream(300, boxes=lambda index: boxes_of(index, range(100, 200))):
+        silence = {139: 2.8, 150: 3.2, 160: 3.2}.get(frame.index, 0)  # of the last one, before a gap
+        clock = frame.time + (100 if frame.index > 160 else 0)
+        sink.write(replace(frame, time=clock, received=time.monotonic() - silence), separation)
+        sink.idle()
+        expected += {108: ["start"], 150: ["end"], 151: ["start"], 160: ["end"], 169: ["start"], 261: ["end"]}.get(
+            frame.index, []
+        )
+        assert [one.type for one in memory.wanted] == expected, frame.index
+    sink.close()
+
+
 def test_a_full_disk(tmp_path, monkeypatch, caplog):
     write_image = Mock(side_effect=SinkError("cannot be written: No space left on device"))
     monkeypatch.setattr("bgsub.events.notifications.sink.write_image", write_image)

@@ -134,6 +134,7 @@ class _Lasting:
     picture: tuple[int, float | None, np.ndarray] | None  # index, time, image of that frame, not yet stored
     regions: dict[str, None] = field(default_factory=dict)  # an ordered set
     snapshot: Path | None = None
+    is_over: bool = False  # its end was sent
 
     def see(self, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
         self.regions |= dict.fromkeys(name for one in objects for name in one.regions)
@@ -196,6 +197,7 @@ class NotificationSink(Sink):
         self._records, self._recorded = clips, list[_Lasting]()  # ended events whose clips are not complete
         self._count = self._requests = 0  # events of the whole frame, requested snapshots
         self._arrived: datetime | None = None  # date of the newest frame of a camera
+        self._received: float | None = None  # the same on the clock `time.monotonic`
         self._deliveries = [Delivery(destination) for destination in destinations]
 
     @property
@@ -205,7 +207,7 @@ class NotificationSink(Sink):
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
-        self._arrived = frame.arrived
+        self._arrived, self._received = frame.arrived, frame.received
         objects = tuple(one for one in step.objects if one.frame == step.frame)
         for event in (*step.finished, *step.motion.ended):
             self._end(event)
@@ -214,8 +216,18 @@ class NotificationSink(Sink):
             self._begin(event, step, objects, separation.frame)
         for lasting in self._lasting:
             lasting.see(step, objects, separation.frame)
+            if lasting.is_over and lasting.event.end_frame == step.frame:  # frames were only late
+                lasting.is_over = False
+                self._notify("start", lasting, lasting.event.start_frame, lasting.event.start_time)
             if step.clock - lasting.begun >= SNAPSHOT_AFTER:
                 self._store(lasting)
+
+    def idle(self) -> None:
+        """Notify of the end of motion in front of a camera that is lost, instead of when it is back."""
+        if self._lasting and self._received is not None and self._feed.is_silent(time.monotonic() - self._received):
+            for lasting in self._lasting:
+                if lasting.event.kind == MOTION:
+                    self._notify_end(lasting)
 
     def close(self) -> None:
         if self._done:
@@ -256,11 +268,16 @@ class NotificationSink(Sink):
         begun = [one for one in self._lasting if one.event is event]
         # After `resume` the start is unknown.
         lasting = begun[0] if begun else _Lasting(event, event.id or self._count, 0.0, (), None)
-        self._store(lasting)
-        self._notify("end", lasting, event.end_frame, event.end_time)
+        self._notify_end(lasting)
         self._lasting = [one for one in self._lasting if one is not lasting]
         if self._records and event.kind == MOTION:
             self._recorded.append(lasting)
+
+    def _notify_end(self, lasting: _Lasting) -> None:
+        if not lasting.is_over:
+            lasting.is_over = True
+            self._store(lasting)
+            self._notify("end", lasting, lasting.event.end_frame, lasting.event.end_time)
 
     def _notify_clips(self) -> None:
         done = [one for one in self._recorded if one.event.clip is not None]
