@@ -90,6 +90,42 @@ def lamp(moment: Moment, gains: tuple[float, float, float]) -> Moment:
     return moment.with_levels(moment.levels * (1 + share[:, np.newaxis] * (np.array(gains, np.float32) - 1)))
 
 
+def beam(moment: Moment) -> Moment:
+    """Let the soft beam of a torch wander over a picture of less light."""
+    height, width = moment.frame.shape[:2]
+    rows, columns = np.ogrid[:height, :width]
+    row, column = (0.5 + 0.4 * math.sin(0.037 * moment.index + 1)) * height, 0.5 + 0.4 * math.sin(0.05 * moment.index)
+    gain = 0.45 + 0.54 * np.exp(-((rows - row) ** 2 + (columns - column * width) ** 2) / (0.12 * width) ** 2)
+    return lit(moment, gain)
+
+
+def door(moment: Moment) -> Moment:
+    """Open a door for 75 of 150 frames: its light falls on the floor of a darker room."""
+    height, width = moment.frame.shape[:2]
+    corners = np.array([(0.3, 0.5), (0.55, 0.5), (0.75, 0.95), (0.2, 0.95)]) * (width, height)
+    floor = np.zeros((height, width), np.float32)
+    cv2.fillConvexPoly(floor, corners.astype(np.int32), float((moment.index + 90) % 150 < 75 and moment.index >= 60))
+    return lit(moment, 0.6 + 0.36 * cv2.GaussianBlur(floor, (0, 0), 2))
+
+
+def headlights(moment: Moment) -> Moment:
+    """Light the ground in front of all large objects, below them in the picture, at dusk."""
+    height, width = moment.frame.shape[:2]
+    gain, (rows, columns) = np.zeros((height, width)), np.ogrid[:height, :width]
+    objects = np.zeros((height, width), np.uint8) if moment.truth is None else (moment.truth == MOVING).view(np.uint8)
+    _, _, boxes, centres = cv2.connectedComponentsWithStats(objects)
+    for (_, top, across, down, area), centre in zip(boxes[1:], centres[1:], strict=True):
+        if area >= 0.002 * height * width:
+            row, column = (rows - top - 1.3 * down) / max(0.6 * down, 6), (columns - centre[0]) / max(0.9 * across, 6)
+            gain = np.maximum(gain, np.exp(-(row**2) - column**2))
+    return lit(moment, 0.8 + 0.48 * gain * (objects == 0))
+
+
+def lit(moment: Moment, gain: np.ndarray) -> Moment:
+    """Multiply the levels by a gain for each pixel, (h, w)."""
+    return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
+
+
 def clouds(moment: Moment, depth: float) -> Moment:
     """Let shadows of clouds, which take up to a share `depth` of the light, drift over the picture."""
     height, width = moment.frame.shape[:2]
@@ -97,7 +133,7 @@ def clouds(moment: Moment, depth: float) -> Moment:
     sky = cv2.resize(np.tile(coarse, 3), (15 * width, height), interpolation=cv2.INTER_CUBIC)[:, 5 * width : 10 * width]
     sky = np.roll(sky, moment.index, axis=1)  # without an edge where it repeats
     gain = 1 - np.float32(depth) * np.clip(sky[:, :width], 0, 1)
-    return moment.with_levels(moment.levels * (gain if moment.frame.ndim == 2 else gain[..., np.newaxis]))
+    return lit(moment, gain)
 
 
 def cast(moment: Moment, gains: tuple[float, float, float]) -> Moment:
@@ -109,7 +145,7 @@ def cast(moment: Moment, gains: tuple[float, float, float]) -> Moment:
     shadow[:, far:] = moment.truth[:, :-far] == MOVING
     soft = cv2.GaussianBlur(shadow * (moment.truth == STATIC), (5, 5), 0)
     if moment.frame.ndim == 2:
-        return moment.with_levels(moment.levels * (1 + soft * np.float32(np.mean(gains) - 1)))
+        return lit(moment, 1 + soft * np.float32(np.mean(gains) - 1))
     return moment.with_levels(moment.levels * (1 + soft[..., np.newaxis] * (np.array(gains, np.float32) - 1)))
 
 
@@ -490,6 +526,9 @@ CONDITIONS: dict[str, Transform] = {
     "start-step": each(start_light, (29, 30), (1.0, 1.35)),
     "start-bump": each(start_light, (30, 37, 45), (1.0, 1.45, 1.0)),
     "clouds": each(clouds, 0.4),
+    "beam": each(beam),
+    "door": each(door),
+    "headlights": each(headlights),
     "cast": each(cast, (0.68, 0.6, 0.52)),
     "infrared": each(infrared),
     "white-balance": each(start_light, (20, 45), ((1, 1, 1), (1.12, 1.0, 0.9))),

@@ -178,20 +178,20 @@ def places_of(h, w, shape):
 
 
 class Ages:
-    """Ages: how long every pixel has been foreground of one colour, and how often it became strong in that colour."""
+    """Ages: how long every pixel has been foreground or light of one colour, how often it became strong in it."""
 
     def __init__(self, n, channels, tolerance):
         self.age, self._anchor, self._tolerance = np.zeros(n, int), np.zeros((n, channels)), tolerance
         self.returns, self.is_back = np.zeros(n, int), np.zeros(n, bool)
 
-    def see(self, x, mask, strong):
-        x = x.astype(float)
+    def see(self, x, mask, strong, lit):
+        x, counts = x.astype(float), (mask == 255) | (lit == 2)
         near = np.linalg.norm(x - self._anchor, axis=1) < self._tolerance
         self.returns = np.minimum(self.returns + 10 * (near & strong & ~self.is_back), 160)
         same, self.is_back = (self.age > 0) & near, strong | (self.is_back & near)
-        new = np.where((mask == 255)[:, None], x, self._anchor)
-        self._anchor = np.where((same & (mask == 255))[:, None], 0.9 * self._anchor + 0.1 * x, new)
-        self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
+        new = np.where(counts[:, None], x, self._anchor)
+        self._anchor = np.where((same & counts)[:, None], 0.9 * self._anchor + 0.1 * x, new)
+        self.age = np.where(~counts, 0, np.where(same, self.age + 1, 1))
 
 
 def deviation(x, l, scale):

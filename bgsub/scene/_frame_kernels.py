@@ -19,6 +19,7 @@ _FOLLOWS = np.float32(0.1)  # share of the newest frame in the colour of a stand
 _RETURN, _MOST_RETURNS = np.uint8(10), np.uint8(160)  # added to `returns` by a return; largest value (`update_ages`)
 RECURRING = 80  # `returns` from which a pixel is moving background, as fans: eight returns of its colour
 CHUNK = 64  # pixels per test whether any is set; `filled` (chunks,) uint8 is 0 where a chunk of an image is empty
+LIGHT = np.uint8(2)  # label of light among the shadows of a frame
 LATE = 32768  # ages count frames up to here, then ticks of several frames, so that they fit into uint16
 
 
@@ -313,17 +314,18 @@ def multiply(e, factor):  # type: ignore[no-untyped-def]
 
 @kernel
 def update_ages(  # type: ignore[no-untyped-def]
-    begin, end, lanes, x, mask, filled, strong, tolerance, frames, ticks, half, anchor, age, aged, returns, states
+    begin, end, lanes, x, mask, filled, strong, lit, tolerance, frames, ticks, half, anchor, age, aged, returns, states
 ):
-    """Count for how many frames each foreground pixel has shown the same colour; return the largest age of the band.
+    """Count the frames of one colour of each foreground or `lit` pixel; return the largest age of the band.
 
-    `x` (h, w, c): frame; `anchor` (n, c): that colour, a running mean; the others (h, w). `age`, 0 off the foreground,
+    `x` (h, w, c): frame; `anchor` (n, c): that colour, a running mean; the others (h, w). `age`, 0 elsewhere,
     grows by `frames`, from `LATE` on by `ticks`. `returns` uint8 grows by `_RETURN` when a pixel becomes `strong` in
     the colour of its anchor, and is odd from then until it is not strong and shows another colour. Colours are equal
     within `tolerance`; `half`: .5 rounds integers; `aged` (chunks,): 0 where a chunk has no age; `states`: work.
     """
     flags, colours, anchors, ages = mask.reshape(-1), x.reshape(-1), anchor.reshape(-1), age.reshape(-1)
-    pixels, seen, often = (colours, flags, anchors, ages, states), strong.reshape(-1), returns.reshape(-1)
+    pixels = colours, flags, lit.reshape(-1), anchors, ages, states
+    seen, often = strong.reshape(-1), returns.reshape(-1)
     oldest, steps, limit = 0, (np.int32(frames), np.int32(ticks)), tolerance * tolerance
     for q in range(begin // CHUNK, (end - 1) // CHUNK + 1):
         a, n = q * CHUNK, min(CHUNK, end - q * CHUNK)
@@ -359,15 +361,16 @@ def count_returns(a, n, channels, limit, x, anchor, strong, returns, states):  #
 def grow_chunk(a, n, lanes, limit, steps, half, pixels):  # type: ignore[no-untyped-def]
     """Do as `update_ages` for n pixels from `a` on, which lie in one chunk."""
     # loops without branches that write one array each vectorise
-    x, mask, anchor, age, states = pixels
+    x, mask, lit, anchor, age, states = pixels
     channels, own = len(lanes), anchor.dtype.type
-    colours, anchors, flags, ages = x[a * channels :], anchor[a * channels :], mask[a:], age[a:]
+    colours, anchors, flags, lights, ages = x[a * channels :], anchor[a * channels :], mask[a:], lit[a:], age[a:]
     for i in range(n):
         total = _ZERO
         for c in range(channels):
             s = np.float32(colours[channels * i + c]) - np.float32(anchors[channels * i + c])
             total += s * s
-        states[i] = (flags[i] == 255) * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: same, 0: no age
+        counts = (flags[i] == 255) | (lights[i] == LIGHT)
+        states[i] = counts * (1 + (total < limit) * (ages[i] > 0))  # 1: new colour, 2: same, 0: no age
     for i in range(n):
         for c in range(channels):
             k = channels * i + c

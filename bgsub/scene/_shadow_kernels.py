@@ -3,7 +3,7 @@
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._frame_kernels import CHUNK, is_filled, sum_windows
+from bgsub.scene._frame_kernels import CHUNK, LIGHT, is_filled, sum_windows
 from bgsub.scene._segment_kernels import add_flags
 from bgsub.tracking._kernels import any_set
 
@@ -48,22 +48,34 @@ STEPS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  
 def find_shadows(  # type: ignore[no-untyped-def]
     x, l, limits, tint, learns, factors, new, weights, mask, filled, dark, weight, shaded, columns, sums
 ):
-    """Find shadows and light in the foreground, `dark`, see `classify` and `decide`, and learn their factors.
+    """Find shadows and light in the foreground, see `classify` and `decide`, and learn their factors.
 
     `factors` (2, 18), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
     it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 18), the same
-    of this frame and the number of pixels, and `weights` (2, 18) int8 are work.
+    of this frame and the number of pixels, and `weights` (2, 18) int8 are work. `dark` is `LIGHT` at lit pixels.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
     if classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shaded) > 0:
         decide(mask, weight, dark, shaded, _ZERO if limits.is_coloured else _MARGIN, columns, sums)
+        mark_light(x.reshape(-1), l.reshape(-1), limits, shaded, dark.reshape(-1))
     for first, last in ((0, _WEAKEST + 1), (_WEAKEST + 1, FACTORS)):
         count = new[2, first:last].sum()
         share = min(count / mask.size, _MOST_VOTES)
         for k in range(first, last if learns and count > 0 else first):
             for i in range(2):
                 factors[i, k] += share * (new[i, k] / count - factors[i, k] / _VOTE_MEMORY)
+
+
+@part
+def mark_light(x, l, limits, filled, dark):  # type: ignore[no-untyped-def]
+    """Write `LIGHT` where `dark`, (n,) uint8, is set and `x` is brighter than `l`, (n c,), in `filled` chunks."""
+    for q in range(filled.size):
+        for p in range(q * CHUNK, min((q + 1) * CHUNK, dark.size) if filled[q] != 0 else 0):
+            if dark[p] != 0:
+                shown = brightness(l, np.uint64(p), len(limits.lanes), limits.black)
+                is_light = shown < _MOST_LIT * brightness(x, np.uint64(p), len(limits.lanes), limits.black)
+                dark[p] = LIGHT if is_light else dark[p]
 
 
 @part

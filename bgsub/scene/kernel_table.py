@@ -40,8 +40,8 @@ scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2
 scene._match_kernels.clear_matching: P_3, P_3, MatchLimits, u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
 scene._segment_kernels.keep_still: u1_2, u2_2, u1_1, i8, u1_2, u1_1
 scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
-scene._frame_kernels.update_ages: i8, i8, lanes, P_3, u1_2, u1_1, u1_2, f4, i8, i8, f4, P_2, u2_2, u1_1, u1_2,\
- u1_1
+scene._frame_kernels.update_ages: i8, i8, lanes, P_3, u1_2, u1_1, u1_2, u1_2, f4, i8, i8, f4, P_2, u2_2, u1_1,\
+ u1_2, u1_1
 scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
 scene._frame_kernels.contrasts: P_1, P_3, i8_1
 scene._frame_kernels.drift_sums: P_1, P_1, i8_1, u1_1, i8_2, f4_2, f4, f4, f8_2, f8_1, f8_1, f8_2

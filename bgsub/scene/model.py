@@ -371,11 +371,11 @@ class SceneModel:
         training = result.training
         if training is None:
             return
-        mask = training.mask
+        mask, lit = training.mask, self.segmenter.dark
         if training.known is not None:  # as a shadow, it counts neither as standing object nor as seen background
-            mask = np.where(training.known, np.uint8(SHADOW), mask)
+            mask, lit = np.where(training.known, np.uint8(SHADOW), mask), np.where(training.known, np.uint8(0), lit)
         pixels, compared, engine, objects = training.pixels, training.compared, self.engine, self.objects
-        found = mask, self.segmenter.filled, engine.strong, engine.filled
+        found = mask, self.segmenter.filled, engine.strong, engine.filled, lit
         is_much = self.tracked is not None and rate is None and compared.candidates > _MANY * mask.size  # fast
         self._hidden = self._hidden + elapsed if is_much and is_mostly_foreground(mask, None, WHOLE_FRAME) else 0
         self._keeps = self._hidden > 0 and not self.is_replaced and not self._shows_background(pixels)

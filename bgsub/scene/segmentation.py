@@ -211,10 +211,11 @@ class Segmenter:
         self._columns, self._counts = np.empty((2, 2, widest), np.uint16)
         runs = np.empty((5, h * w + 1), np.int32)  # uses memory only as far as there are regions
         self._runs = runs, np.empty(h + 1, np.int64), np.empty(-(-w // 8) * 8, np.uint8)
-        self._dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
+        # shadows of the newest mask, `LIGHT` where they are light
+        self.dark, self._weight, self._cast = np.zeros((3, *shape), np.uint8)
         self._shaded, self._cast_filled = np.zeros((2, chunks), np.uint8)
         sums = self._columns.view(np.int16), self._counts.view(np.int16)
-        self._shadow_work = self._dark, self._weight.view(np.int8), self._shaded, *sums
+        self._shadow_work = self.dark, self._weight.view(np.int8), self._shaded, *sums
         self._new_outline = np.empty_like(self.outline)
         self._votes = np.zeros((2, 2, _BINS, _BINS))  # `votes` and `new_votes` of `learn_shadows`
         self._tint = np.empty(channels, np.float32)  # see `learn_shadows`
@@ -224,7 +225,7 @@ class Segmenter:
         regions = np.zeros((3, tiles[0] * tiles[1]), np.int32)
         self._tiles = np.zeros((3, tiles[0] + 1, tiles[1] + 1), np.int32), regions, np.zeros(w, np.uint8)
         self._reach = max(round(_AROUND * min(shape) / TILE / 2), 1)  # tiles
-        self._darkest = np.empty(shape, np.float32)
+        self.darkest = np.empty(shape, np.float32)
         self.scene = SceneLook()
         self.tune(parameters or SegmenterParameters())
 
@@ -236,7 +237,7 @@ class Segmenter:
         self._least_area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = _LABELS[str(parameters.shadows)]
         if self._shadows < 0:
-            self._dark[:] = 0  # no shadows are found from now on
+            self.dark[:] = 0  # no shadows are found from now on
         self._radius = parameters.neighbours
 
     def set_scene(self, scene: SceneLook) -> None:
@@ -318,7 +319,7 @@ class Segmenter:
         if self._shadows >= 0:
             self._find_shadows(x, background, limits, mask, not frozen and self.noise.is_sampled)
         flying = self._previous, self._new_regions, 0.0 if frozen else self.noise.rate, self._largest_flying
-        self._finish.call(x, background, *mask, self._dark, self._shadows, self._least_area, *flying, *self._runs)
+        self._finish.call(x, background, *mask, self.dark, self._shadows, self._least_area, *flying, *self._runs)
         return mask[0]
 
     def _find_shadows(
@@ -337,10 +338,10 @@ class Segmenter:
     ) -> None:
         """Add cast shadows to `_dark`: the foreground that gets darker from a side inwards, see `walk_in`."""
         inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)
-        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self._darkest)
+        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self.darkest)
         _segment_kernels.majority(self._weight, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
-        cv2.bitwise_or(self._dark, self._cast, self._dark)
+        cv2.bitwise_or(self.dark, self._cast, self.dark)
 
     def move(self, places: np.ndarray) -> None:
         """Move pixel ``places[i]``, (h * w,) indices, to pixel i."""

@@ -197,6 +197,7 @@ class StandingObjects:
         filled: np.ndarray,
         strong: np.ndarray,
         over: np.ndarray,
+        lit: np.ndarray,
         returned: np.ndarray,
         rate: float | None = None,
         elapsed: int = 1,
@@ -204,13 +205,15 @@ class StandingObjects:
     ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         # `filled` (chunks,) uint8: 0 where a chunk of the mask is empty; `strong` (h, w) uint8: 1 where the residual
-        # exceeds the threshold, `over` (chunks,) uint8: 0 where a chunk has no such pixel; `returned` (n,): indices of
-        # pixels that show background hidden at first; `rate` shortens the absorption; `elapsed`: frames since the last
-        # one; none become background while most of it `is_hidden`
+        # exceeds the threshold, `over` (chunks,) uint8: 0 where a chunk has no such pixel; `lit` (h, w) uint8: `LIGHT`
+        # at light on a part of the scene; `returned` (n,): indices of pixels that show background hidden at first;
+        # `rate` shortens the absorption; `elapsed`: frames since the last one; none become background while most of it
+        # `is_hidden`
         before, self.frame = self.frame, self.frame + elapsed
         was_clear, self._is_clear = self._is_clear, not over.any()
         if self._oldest or not (was_clear and self._is_clear):
-            self._update_ages(x, mask, filled, strong, elapsed, self.frame // self._tick - before // self._tick)
+            older = elapsed, self.frame // self._tick - before // self._tick
+            self._update_ages(x, mask, filled, strong, lit, *older)
         self.settling = max(self.settling - elapsed, 0)
         if is_hidden:
             return None
@@ -226,10 +229,17 @@ class StandingObjects:
         return chosen
 
     def _update_ages(
-        self, x: np.ndarray, mask: np.ndarray, filled: np.ndarray, strong: np.ndarray, older: int, late: int
+        self,
+        x: np.ndarray,
+        mask: np.ndarray,
+        filled: np.ndarray,
+        strong: np.ndarray,
+        lit: np.ndarray,
+        older: int,
+        late: int,
     ) -> None:
         ages = self.anchor, self.age, self._aged, self.returns
-        inputs = self._lanes, x, mask, filled, strong, self._same, older, late, self._half, *ages
+        inputs = self._lanes, x, mask, filled, strong, lit, self._same, older, late, self._half, *ages
         if self._bands == 1:
             self._oldest = _frame_kernels.update_ages(0, mask.size, *inputs, self._states[0])
             return

@@ -9,11 +9,13 @@ from scipy import ndimage
 
 from bgsub.numerics.jit import constant
 from bgsub.scene import _shadow_kernels as kernels
+from bgsub.scene._frame_kernels import LIGHT
 from bgsub.scene._match_kernels import MatchLimits
 from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.exposure import has_colour
 from bgsub.scene.illumination import Illumination
 from bgsub.scene.segmentation import SceneLook, Segmenter
+from bgsub.subtractor import BackgroundSubtractor
 
 F = np.float32
 # the kernels of grey floating-point frames are compiled, for a quarter of a minute
@@ -185,7 +187,7 @@ def shares_of_shadow(segmenter, picture, side, tint, learns=True):
     for _ in range(100):
         x, l, mask = picture(rng, np.array(tint), side)
         segmenter._find_shadows(x.astype(F), l, segmenter._match, (mask, reference.filled(mask)), learns)
-        shares.append(np.mean(segmenter._dark[mask != 0] != 0))
+        shares.append(np.mean(segmenter.dark[mask != 0] != 0))
     return shares
 
 
@@ -227,7 +229,7 @@ def share_of_even_shadow(segmenter, factor, channels, is_shadow=True, learns=Tru
         shadow[40:] = shadow[40:] if is_shadow else factor * 0.6 * l[0, 0] / l[0, 0].max()
         x = np.where(mask[:, :, np.newaxis], shadow, l) + rng.normal(0, 0.004, l.shape)
         segmenter._find_shadows(x.astype(F), l.astype(F), segmenter._match, (mask, reference.filled(mask)), learns)
-        shares.append(np.mean(segmenter._dark[12:34, 32:48] != 0))
+        shares.append(np.mean(segmenter.dark[12:34, 32:48] != 0))
     return shares
 
 
@@ -242,6 +244,7 @@ def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, f
     shares = share_of_even_shadow(segmenter, factor, channels)
     assert shares[0] == 0
     assert min(shares[20:]) == 1
+    assert (segmenter.dark[12:34, 32:48] == (LIGHT if factor > 1 else 1)).all()
     again = new()
     again.set_state(segmenter.state())
     assert share_of_even_shadow(again, factor, channels, learns=False)[0] == 1
@@ -250,6 +253,18 @@ def test_factor_of_shadows_is_learned_where_the_background_is_uneven(channels, f
     segmenter.set_scene(SceneLook(1.0, channels != 3))  # what was seen in colour says nothing in grey
     segmenter.set_scene(SceneLook(1.0, channels == 3))
     assert share_of_even_shadow(segmenter, factor, channels, learns=False)[0] == 0
+
+
+def test_the_background_does_not_follow_light_on_a_part_of_the_scene():
+    place, subtractor = reference.Texture(0, 1, side=64).seen(48, 64)[..., 0] * 130 + 20, BackgroundSubtractor()
+    rng, lit = np.random.default_rng(0), np.s_[8:40, 10:50]
+    for number in range(140):
+        frame = place + rng.normal(0, 1, place.shape)
+        if number >= 60:
+            frame[lit] *= 1.5
+        mask = subtractor.apply(frame.round().astype(np.uint8))
+    assert np.mean(mask[lit] == 127) > 0.9
+    np.testing.assert_allclose(subtractor.getBackgroundImage()[lit].mean(), place[lit].mean(), rtol=0.03)
 
 
 def learn(segmenter, x, l, mask, black=0.0):
@@ -288,7 +303,7 @@ def find_shadows(x, l, mask, side=None):
     segmenter._find_shadows(x, l, limits, mask, False)
     if side is not None:
         segmenter._walk_in(side, x, l, limits, mask)
-    return segmenter._dark != 0
+    return segmenter.dark != 0
 
 
 @pytest.mark.parametrize(
@@ -320,7 +335,7 @@ def test_a_textured_object_in_a_dark_scene_is_no_shadow():
     for exposure in (1.0, 0.25):
         segmenter.set_scene(SceneLook(exposure))
         segmenter._find_shadows(x, l, segmenter._match, (mask, reference.filled(mask)), False)
-        found.append(np.mean(segmenter._dark != 0))
+        found.append(np.mean(segmenter.dark != 0))
     assert found[0] > 0.5
     assert found[1] < 0.1
 

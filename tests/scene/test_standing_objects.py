@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _frame_kernels
-from bgsub.scene._frame_kernels import RECURRING
+from bgsub.scene._frame_kernels import LIGHT, RECURRING
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edges_along, edges_inside, likeness
 from bgsub.subtractor import BackgroundSubtractor
@@ -35,9 +35,10 @@ def test_update_ages_equals_its_twin(n, c, seed):
         mask[: 64 * rng.integers(0, 3)] = 0  # empty chunks
         ages = anchor, age[np.newaxis], aged, returns[np.newaxis], np.empty(64, np.uint8)
         strong = rng.random(n) < 0.5
-        found = x[np.newaxis], mask[np.newaxis], reference.filled(mask), strong.view(np.uint8)[np.newaxis]
-        oldest = _frame_kernels.update_ages(0, n, (0,) * c, *found, F(0.06), 1, 1, F(0), *ages)
-        twin.see(x, mask, strong)
+        lit = np.where(mask == 127, rng.integers(1, 3, n), 0).astype(np.uint8)
+        found = *(image[np.newaxis] for image in (x, mask)), reference.filled(mask), strong.view(np.uint8)[np.newaxis]
+        oldest = _frame_kernels.update_ages(0, n, (0,) * c, *found, lit[np.newaxis], F(0.06), 1, 1, F(0), *ages)
+        twin.see(x, mask, strong, lit)
         np.testing.assert_array_equal(age, twin.age)
         np.testing.assert_array_equal(returns, twin.returns + twin.is_back)
         assert oldest == age.max()
@@ -71,9 +72,10 @@ def with_object(box, level=0.9):
     return frame, background
 
 
-def see(objects, frame, background, mask, strong=None, returned=(), **elapsed):
+def see(objects, frame, background, mask, strong=None, returned=(), lit=None, **elapsed):
     strong = mask // 255 if strong is None else strong
-    found = mask, reference.filled(mask), strong, reference.filled(strong)
+    lit = np.zeros(mask.shape, np.uint8) if lit is None else lit
+    found = mask, reference.filled(mask), strong, reference.filled(strong), lit
     return objects.released(frame, background, *found, np.array(returned, np.int64), **elapsed)
 
 
@@ -114,6 +116,17 @@ def test_foreground_is_hidden_until_released():
         np.testing.assert_array_equal(objects.hidden_pixels() > 0, mask == 255)
     held = objects.hidden_pixels()
     assert held is None or not held.any()
+
+
+def test_light_on_a_part_is_hidden_until_absorbed_and_shadows_are_learned():
+    mask, (frame, background) = mask_of(BOX) // 2, with_object(BOX)  # 127
+    dark = (mask != 0).astype(np.uint8)
+    for lit in (dark, dark * LIGHT):
+        objects = standing(absorb_after=2.0)
+        released = [see(objects, frame, background, mask, dark, lit=lit) for _ in range(2 * FPS + LOOKS)]
+        hidden = [chosen for chosen in released if chosen is not None]
+        assert len(hidden) == lit.max() - 1
+        assert all((chosen == (mask != 0)).all() for chosen in hidden)
 
 
 def test_only_standing_objects_are_absorbed_after_the_set_time():
