@@ -30,6 +30,13 @@ _QUALITY = 85
 _NAME = re.compile(r"\d{6}\.jpg")
 
 
+def remove_pictures(folder: Path, after: int = 0) -> None:
+    """Remove the pictures of objects with larger numbers from a folder; OSError if that fails."""
+    for path in folder.glob("*.jpg"):
+        if _NAME.fullmatch(path.name) and int(path.stem) > after and path.is_file():
+            path.unlink(missing_ok=True)
+
+
 class ObjectPictureSink(Sink):
     """Writes a picture of each object, ``000012.jpg``: its largest, sharpest sight away from the edge of the frame."""
 
@@ -55,9 +62,7 @@ class ObjectPictureSink(Sink):
         sync_written(self._partial, self._not_synced)
         with as_sink_error(self.folder):
             for folder in (self._partial, self.folder):
-                for path in folder.glob("*.jpg"):
-                    if _NAME.fullmatch(path.name) and int(path.stem) > self._written and path.is_file():
-                        path.unlink(missing_ok=True)
+                remove_pictures(folder, after=self._written)
             if not self.folder.exists():
                 self._partial.rename(self.folder)
             else:

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.destinations import CommandNotifier, WebhookNotifier
 from bgsub.events.notifications.sink import NotificationSink
-from bgsub.events.pictures import ObjectPictureSink
+from bgsub.events.pictures import ObjectPictureSink, remove_pictures
 from bgsub.events.recorder import RecorderSink
 from bgsub.events.summary_page import SummarySink
 from bgsub.events.tables import FORMATS, EventSink, MotionListSink
 from bgsub.jobs.job import Job
+from bgsub.storage.durable_io import partial_name, remove_partials, unlink
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, EVENT_FORMATS, STILL, expand_name, parse_outputs, safe_name
 from bgsub.video.regions import Regions
@@ -59,10 +61,13 @@ def make_sinks(
             sinks.append(RecorderSink(job.record, rules, feed=feed, source=label, audio_from=audio, **of_source))
         taken = {target: "another output" for sink in sinks for target in targets_of(sink)}
 
-        def locate(name: str) -> Path:
+        def place(name: str) -> Path:
             stem, dot, ending = name.partition(".")
             path = expand_name(job.name, view=stem, source=label, started=started)
-            target = job.output / path.with_name(f"{path.name}{dot}{ending}")
+            return job.output / path.with_name(f"{path.name}{dot}{ending}")
+
+        def locate(name: str) -> Path:
+            target = place(name)
             if (other := taken.setdefault(target, name)) != name:
                 raise ParameterError(f"{other} and {name} would both be '{target}': the name needs the field {{view}}")
             claims.take(target)
@@ -80,6 +85,9 @@ def make_sinks(
         if job.list_motion or job.max_events is not None:
             sinks.append(MotionListSink(feed, label, source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)
+    if job.overwrite and job.event_formats and "{view}" in job.name:
+        old = {place(name) for name in (*EVENT_FORMATS.values(), "regions.csv")}.difference(taken)
+        claims.push(lambda error, *_: None if error else _remove_old_events(old, claims))
     # Clips alone need no objects, whose tracking takes most of the time, unless they are drawn.
     only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
     feed.follow = not own or not only_motion or job.recording.get("drawn", False)
@@ -104,6 +112,20 @@ def create_event_sinks(
         title = source.name if source.path is None else source.path.name
         sinks.append(SummarySink(locate(EVENT_FORMATS["html"]), title, feed=feed))
     return sinks
+
+
+def _remove_old_events(targets: Iterable[Path], claims: Claims) -> None:
+    """Remove the event files of an earlier run, except those that another run writes."""
+    for target in targets:
+        with suppress(SinkError, OSError):
+            claims.take(target)
+            remove_partials(target)
+            if target.is_file():
+                unlink(target)
+            for folder in (partial_name(target), target):
+                if folder.is_dir():
+                    remove_pictures(folder)
+                    folder.rmdir()
 
 
 def encoder_memory(job: Job, source: FrameSource) -> int:

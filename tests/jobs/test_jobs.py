@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from checkpoint_kit import raise_at
 from cli_inputs import make_scene
 from video_fakes import FakeSource, ThresholdSubtractor, content, make_frames, separate, write_images, write_video
 
@@ -17,6 +18,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.run import run_job
 from bgsub.parameters import SUBTRACTOR
+from bgsub.storage.file_lock import Claims
 from bgsub.video import Frame, open_source
 
 QUICK = {"start_frames": 10, "threads": 1}
@@ -71,6 +73,28 @@ def test_existing_outputs_are_replaced_only_with_overwrite(job, wanted):
     assert content(job.output) == before
     run_job(replace(job, fps=10, overwrite=True, **wanted))
     assert content(job.output) != before
+
+
+def test_overwriting_removes_the_other_event_files_of_an_earlier_run(job):
+    again = replace(job, save=(), event_formats=("csv",), overwrite=True)
+    earlier = replace(again, event_formats=("csv", "jsonl", "html", "pictures"), roi=("left=0,0,32,48",))
+    run_job(earlier)
+    run_job(replace(earlier, name="other-{view}", event_formats=("csv",)))
+    for name in ("events-old.csv", "objects/notes.jpg", "summary.html.partial"):
+        (job.output / name).touch()
+    before = content(job.output)
+    run_job(replace(again, save=("mask.npz",), event_formats=()))  # no events: those of the earlier run stay
+    with pytest.raises(SinkError):
+        raise_at(again, 30, SinkError("the run fails"))
+    assert content(job.output).items() >= before.items()
+
+    kept = {"events.csv", "events-old.csv", "objects/notes.jpg", "mask.npz", "other-events.csv", "other-regions.csv"}
+    with Claims() as others:
+        others.take(job.output / "events.jsonl")
+        run_job(again)
+        assert set(content(job.output, [".lock"])) == kept | {"events.jsonl"}
+    run_job(again)
+    assert set(content(job.output)) == kept
 
 
 @pytest.mark.parametrize(
