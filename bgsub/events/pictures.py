@@ -27,13 +27,14 @@ _BETTER = 1.1  # ratio of the scores from which a sight replaces another one
 _AT_BORDER = 0.3  # of the score of an object that touches the border of the frame
 _SHARP = 300.0  # variance of the Laplacian of a sharp picture
 _QUALITY = 85
-_NAME = re.compile(r"\d{6}\.jpg")
+_NAME = re.compile(r"(\d{6})\.jpg(\.partial)?")
 
 
 def remove_pictures(folder: Path, after: int = 0) -> None:
-    """Remove the pictures of objects with larger numbers from a folder; OSError if that fails."""
-    for path in folder.glob("*.jpg"):
-        if _NAME.fullmatch(path.name) and int(path.stem) > after and path.is_file():
+    """Remove partial pictures, and those of objects with larger numbers, from a folder; OSError if that fails."""
+    for path in folder.glob("*.jpg*"):
+        match = _NAME.fullmatch(path.name)
+        if match and (match[2] or int(match[1]) > after) and path.is_file():
             path.unlink(missing_ok=True)
 
 

@@ -19,7 +19,7 @@ from bgsub.jobs.checkpoints import FILE, FOLDER, START_ANEW, Checkpoint, Checkpo
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets
 from bgsub.parameters import SubtractorParameters
-from bgsub.storage.durable_io import os_errors_as, remove_partials, unlink, write_whole
+from bgsub.storage.durable_io import os_errors_as, unlink, write_whole
 from bgsub.subtractor.opencv_names import in_our_words
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.regions import absolute_region, parse_region
@@ -231,7 +231,6 @@ def _begin(job: Job, start: Checkpoint, subtractor: BackgroundSubtractor, make_s
         for sink in sinks:
             sink.abort()
         _check_record(job, all_targets(sinks, job.save_model), JobIdentity.from_dict(start.identity))
-        _remove_partials(all_targets(sinks, job.save_model))
         return subtractor, sinks, None
     checkpoints = _resumed(job, start, sinks)
     checkpoints.begin()
@@ -272,10 +271,3 @@ def finish(job: Job, checkpoints: Checkpoints, targets: Sequence[Path]) -> None:
     record = {"identity": checkpoints.start.identity, "outputs": sizes_of(existing, job.output)}
     write_whole(_record_path(job, targets), json.dumps(record, indent=1).encode(), OutputError)
     checkpoints.remove()
-    _remove_partials(existing)
-
-
-def _remove_partials(targets: Sequence[Path]) -> None:
-    for target in targets:
-        if target.is_file():
-            remove_partials(target)

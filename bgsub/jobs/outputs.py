@@ -20,6 +20,7 @@ from bgsub.events.pictures import ObjectPictureSink, remove_pictures
 from bgsub.events.recorder import RecorderSink
 from bgsub.events.summary_page import SummarySink
 from bgsub.events.tables import FORMATS, EventSink, MotionListSink
+from bgsub.jobs.checkpoints import FILE, FOLDER
 from bgsub.jobs.job import Job
 from bgsub.storage.durable_io import partial_name, remove_partials, unlink
 from bgsub.storage.file_lock import Claims
@@ -85,9 +86,9 @@ def make_sinks(
         if job.list_motion or job.max_events is not None:
             sinks.append(MotionListSink(feed, label, source.files, job.max_events))
         _check_model(job, source, sinks, overwrite, claims)
-    if job.overwrite and job.event_formats and "{view}" in job.name:
-        old = {place(name) for name in (*EVENT_FORMATS.values(), "regions.csv")}.difference(taken)
-        claims.push(lambda error, *_: None if error else _remove_old_events(old, claims))
+    names = (*EVENT_FORMATS.values(), "regions.csv") if job.overwrite and job.event_formats else ()
+    old = {place(name) for name in names if "{view}" in job.name}.difference(taken)
+    claims.push(lambda error, *_: None if error else _remove_leftovers(job, sinks, old, claims))
     # Clips alone need no objects, whose tracking takes most of the time, unless they are drawn.
     only_motion = all(isinstance(sink, (RecorderSink, MotionListSink)) for sink in sinks)
     feed.follow = not own or not only_motion or job.recording.get("drawn", False)
@@ -114,9 +115,12 @@ def create_event_sinks(
     return sinks
 
 
-def _remove_old_events(targets: Iterable[Path], claims: Claims) -> None:
-    """Remove the event files of an earlier run, except those that another run writes."""
-    for target in targets:
+def _remove_leftovers(job: Job, sinks: Sequence[Sink], old_events: Iterable[Path], claims: Claims) -> None:
+    """Remove partial files of the outputs, and event files of an earlier run, except those that another run needs."""
+    if job.overwrite or not (job.output / FOLDER / FILE).exists():
+        for target in filter(Path.is_file, all_targets(sinks, job.save_model)):
+            remove_partials(target)
+    for target in old_events:
         with suppress(SinkError, OSError):
             claims.take(target)
             remove_partials(target)

@@ -111,7 +111,7 @@ def test_outputs_of_a_killed_run_can_be_replaced(source, whole, tmp_path, tries)
         job = make_job(source, tmp_path / str(number), overwrite=True)
         assert is_killed(run_until_killed, source, job.output, number, 0, False)
         run_job(job)
-        yield number, content(job.output, (*NOT_OUTPUTS, ".partial")) == whole
+        yield number, content(job.output, NOT_OUTPUTS) == whole
 
 
 @scored("two runs into one folder, started together")

@@ -231,6 +231,21 @@ def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path):
     assert content(tmp_path) == expected_outputs("images")[1]
 
 
+def test_a_run_removes_partial_files_that_no_checkpoint_needs(inputs, tmp_path):
+    plain = make_job(inputs, tmp_path, save=("mask.mkv",), event_formats=("csv", "pictures"), end="9")
+    interrupt(dataclasses.replace(plain, resume=True, end=None), 67)
+    for folder in ("objects.partial", "overlay"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    others = {"panel.mp4.partial", "video.partial.avi"}
+    images = ("objects.partial/000000.jpg.partial", "overlay/overlay999.png.partial")
+    for name in (*others, *images, "events.csv.copy.partial"):
+        (tmp_path / name).touch()
+    run_job(plain)  # the checkpoint is that of the interrupted run
+    assert {*others, "mask.mkv.partial"} < {path.name for path in tmp_path.rglob("*.partial*")}
+    run_job(dataclasses.replace(plain, save=("mask.mkv", "overlay.png"), overwrite=True))
+    assert {path.name for path in tmp_path.rglob("*.partial*")} == others
+
+
 def test_one_resumable_run_at_a_time(inputs, tmp_path):
     output = tmp_path / "new" / "out"
     job = make_job(inputs, output, save=("mask.npz",), resume=True, end="30")

@@ -85,7 +85,7 @@ class ImageSequenceSink(Sink):
 
     def close(self) -> None:
         if self._clean and self._names:
-            older = re.compile(re.escape(self._prefix) + "[0-9]+" + re.escape(self._ending))
+            older = re.compile(re.escape(self._prefix) + "[0-9]+" + re.escape(self._ending) + r"(\.partial)?")
             with suppress(OSError):
                 for path in list(self.folder.iterdir()):
                     if older.fullmatch(path.name) and path.stem not in self._names and path.is_file():
