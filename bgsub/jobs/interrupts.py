@@ -143,6 +143,14 @@ class Signals:
                 signal.signal(number, before)
 
 
+def stop_in_worker(number: int, _frame: FrameType | None) -> None:
+    """Stop the pipeline of a worker process at its first signal, as in the program; without one, end the process."""
+    if not _handlers:
+        os._exit(128 + number)
+    signal.signal(number, signal.SIG_IGN)  # the batch sends it once more
+    _handlers[-1](number)
+
+
 def take_signals() -> Signals:
     """Install `Signals` in the main thread, unless it is installed already."""
     current = signal.getsignal(signal.SIGTERM)

@@ -20,6 +20,8 @@ from live_fakes import wait_until
 from scoring import scored
 from video_fakes import write_video
 
+from bgsub.jobs.checkpoints import saved_frames
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see signal handlers")
 
 # A letter is a signal, a dot is a short pause, and with a hash all signals go to the process group.
@@ -144,6 +146,35 @@ def test_signals_to_the_group_while_the_workers_of_a_batch_start(videos, tmp_pat
         delay = rng.random() ** 2 * 4
         problem = attack(words, folder, pattern, delay, rng.random() * 0.3, begun, ANSWER)
         yield f"{pattern} {delay:.2f} s later, blocked {blocked}: {problem}", not problem and blocked[0] == every
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_stopped_batch_writes_checkpoints_at_once(tmp_path, send):
+    write_video(tmp_path / "v.avi", np.tile(make_scene(250), (20, 1, 1, 1)), codec="mp4v")
+    words = ("batch", "v.avi", "-o", "out", "--workers", "1")
+    with started(PROGRAM, *words, folder=tmp_path) as process:
+        wait_until(lambda: any(path.stat().st_size for path in tmp_path.glob("out/.v.attempt-*/*.partial")), WAIT)
+        send(process.pid, signal.SIGTERM)
+        _, err = process.communicate(timeout=WAIT)
+    (left,) = tmp_path.glob("out/.v.attempt-*")
+    frames = saved_frames(left)
+    assert (process.returncode, 0 < frames < 5000, "Traceback" in err) == (143, True, False)
+    with started(PROGRAM, *words, folder=tmp_path) as process:
+        process.communicate(timeout=WAIT)
+    assert json.loads((tmp_path / "out/manifest.jsonl").read_text().splitlines()[-1])["result"]["resumed"] == frames
+
+
+@pytest.mark.parametrize("more", [[], ["--record", "clips"]])
+def test_a_batch_does_the_file_of_a_stopped_worker_again(tmp_path, more):
+    write_video(tmp_path / "v.avi", np.tile(make_scene(250), (20, 1, 1, 1)), codec="mp4v")
+    with started(PROGRAM, "batch", "v.avi", "-o", "out", "--workers", "1", *more, folder=tmp_path) as process:
+        wait_until(lambda: [*tmp_path.glob("out/.v.attempt-*")], WAIT)
+        time.sleep(1)
+        for child in psutil.Process(process.pid).children():
+            child.terminate()
+        process.communicate(timeout=WAIT)
+    entry = json.loads((tmp_path / "out/manifest.jsonl").read_text().splitlines()[-1])
+    assert (entry["state"], entry["attempts"], entry["result"]["frames"]) == ("done", 2, 5000)
 
 
 def test_a_second_signal_after_a_second_ends_the_program_at_once(tmp_path):

@@ -125,7 +125,7 @@ class Dispatch:
             self.waiting.append(task)
             return
         dead = files.remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
-        attempts = self.attempts[target] + (0 if self.deaths[target] else dead)
+        attempts = self.attempts[target] + (0 if self.deaths[target] or self.attempts[target] > 1 else dead)
         state, result = ("failed", {}) if outcome.error else ("done", outcome.result)
         ended = replace(task.entry, seconds=outcome.seconds, worker=outcome.worker, error=outcome.error)
         entry = replace(ended, state=state, attempts=attempts, result=result)

@@ -14,11 +14,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from bgsub import errors
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError, logger
 from bgsub.jobs.batch.files import RECORD, Entry, as_published, new_attempt, unfinished
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
+from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of
 from bgsub.jobs.run import run_job
@@ -54,10 +56,6 @@ class Outcome:
     worker: str = ""  # host and process
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()  # the first ones in the log
-
-
-class Cancelled(Exception):
-    """The batch has ended or the task was cancelled."""
 
 
 class _NotShared(SourceError):
@@ -99,20 +97,16 @@ def _try(task: Task, jobs: int, is_cancelled: IsCancelled) -> Outcome:
 
 def _is_retryable(error: Exception) -> bool:
     """Return whether another attempt may succeed: after a full disk it may, with an unreadable video it will not."""
-    if isinstance(error, _NotShared):
+    if isinstance(error, (_NotShared, errors.StoppedError)):
         return True
     may_pass = isinstance(error, OSError) or is_lack_of_memory(error)
     return may_pass and not isinstance(error, (SourceError, ParameterError, DependencyError))
 
 
 def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
-    def check(*_frame: object) -> None:
-        if is_cancelled():
-            raise Cancelled("the batch has ended")
-
     try:
         job = relocated(task.job, folder)
-        made = _run(job, check, goes_on)
+        made = _run(job, is_cancelled, goes_on)
         if made.already_done:  # a kill came before the record was written
             raise _CannotContinue(f"'{folder}' is finished, but its record is missing")
         result = made.as_dict()
@@ -120,7 +114,8 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
         if os.path.lexists(folder / RECORD):
             raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
         result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
-        check()
+        if made.summary.stopped not in ("end", "limit") or is_cancelled():
+            raise errors.StoppedError("the batch has ended")
         with as_sink_error(folder / RECORD, OutputError):
             folder.mkdir(exist_ok=True)
             # Without the clips, which users may delete.
@@ -130,23 +125,24 @@ def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool 
     except _CannotContinue:
         raise
     except BaseException as error:  # the folder of a cancelled attempt stays if it has a checkpoint
-        failed = isinstance(error, Exception) and not isinstance(error, Cancelled)
+        failed = isinstance(error, Exception) and not isinstance(error, errors.StoppedError)
         if failed or not saved_frames(folder):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     return Outcome(folder.name, result)
 
 
-def _run(job: Job, check: Callable[..., None], goes_on: bool) -> JobResult:
-    """Do a job, with checkpoints where its outputs support them; `check` is called after each frame."""
+def _run(job: Job, is_cancelled: IsCancelled, goes_on: bool) -> JobResult:
+    """Do a job, with checkpoints where its outputs support them; a cancelled one stops with a last checkpoint."""
     opened: list[FrameSource] = []
+    controls = Controls()
 
     def watch(source: FrameSource) -> AbstractContextManager[Callable[..., None]]:
         opened.append(source)
-        return nullcontext(check)
+        return nullcontext(lambda *_frame: controls.quit() if is_cancelled() else None)
 
     try:
-        return run_job(replace(job, resume=job.record is None), watch=watch)
+        return run_job(replace(job, resume=job.record is None), watch=watch, controls=controls)
     except BgsubError as error:
         if opened:
             raise
@@ -155,7 +151,7 @@ def _run(job: Job, check: Callable[..., None], goes_on: bool) -> JobResult:
         if not isinstance(error, SinkError):
             raise
         shutil.rmtree(job.output, ignore_errors=True)
-        return run_job(job, watch=watch)
+        return run_job(job, watch=watch, controls=controls)
 
 
 def relocated(job: Job, folder: Path) -> Job:

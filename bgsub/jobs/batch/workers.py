@@ -13,11 +13,12 @@ from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.batch.task import Outcome, Task, do_task
-from bgsub.jobs.interrupts import NUMBERS, afterwards
+from bgsub.jobs.interrupts import NUMBERS, afterwards, stop_in_worker
 from bgsub.numerics.memory import available_memory
 from bgsub.video.concurrency import SIGNAL_SECONDS
 
 _FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
+_LAST_SECONDS = 5.0  # in which the running tasks must stop
 _NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
 
 
@@ -30,7 +31,7 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
 
     def __init__(self, count: int) -> None:
         raise_file_limit(_FILES + count * _FILES_PER_WORKER, f"a batch with {count} workers")
-        self._count = count
+        self._count, self._patience = count, 0.0
         available = available_memory()
         self._do = partial(do_task, memory=None if available is None else available // count)
         self._processes: set[Any] = set()
@@ -47,6 +48,7 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
             if isinstance(error, BrokenExecutor):
                 raise ParameterError(f"the processes of this machine did not start; {_NO_GUARD}") from None
             raise
+        self._patience = _LAST_SECONDS
 
     def slots(self) -> int:
         """Return the number of tasks that can run at a time."""
@@ -71,6 +73,9 @@ class LocalWorkers(AbstractContextManager["LocalWorkers"]):
         return future
 
     def __exit__(self, *_error: object) -> None:
+        for process in self._processes:
+            process.terminate()
+        wait(self._last.values(), self._patience)  # for the last checkpoints
         for process in self._processes:
             process.kill()
         for pool in self._last:
@@ -98,7 +103,9 @@ def raise_file_limit(needed: int, what: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Prepare a worker process: SIGTERM ends it, and so does a kill of its parent, which a pool does not notice."""
+    """Prepare a worker process: SIGTERM stops its task, a kill of its parent, which a pool does not notice, ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stop_in_worker)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = multiprocessing.parent_process()

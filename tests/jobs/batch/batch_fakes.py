@@ -22,7 +22,7 @@ class FakeJobs:
         self.failures: dict[str, list[Exception]] = {}
         self.done: list[str] = []
 
-    def __call__(self, job, *, watch):
+    def __call__(self, job, *, watch, **_options):
         name = Path(job.source).name
         with watch(None):  # the source is open
             pass
@@ -34,7 +34,7 @@ class FakeJobs:
         (job.output / "mask.txt").write_text(Path(job.source).read_text())
         self.done.append(name)
         values = {"source": job.source, "frames": 3, "outputs": [str(job.output / "mask.txt")]}
-        return SimpleNamespace(already_done=False, as_dict=lambda: values)
+        return SimpleNamespace(already_done=False, summary=SimpleNamespace(stopped="end"), as_dict=lambda: values)
 
 
 class FakeWorkers:

@@ -53,7 +53,7 @@ def stop_after(frames, videos, output, monkeypatch, kill=True, **fields):
             outcome = do_task(task, is_cancelled=lambda: len(seen) >= frames and not kill)
         except Killed:
             raise KeyboardInterrupt from None
-        if "the batch has ended" in outcome.error:
+        if "stopped after" in outcome.error:
             raise KeyboardInterrupt
         return outcome
 
@@ -81,7 +81,9 @@ def test_batch_continues_inside_a_file(videos, output, expected, monkeypatch, ki
     assert (len(stopped.done), stopped.left, stopped.stopped) == ((1, 1) if kill else (0, 2)) + ("SIGINT",)
     times = {path: path.stat().st_mtime_ns for path in (output / "v1").glob("*")}
     result = run(videos, output, make_job=job)
-    assert resumed(result) == ([40] if kill else [40, 0])
+    first, *others = resumed(result)
+    assert first == 40 if kill else 50 <= first < LENGTH
+    assert others == ([] if kill else [0])
     assert result.done[0].attempts == 2
     assert times == {path: path.stat().st_mtime_ns for path in times}
     assert content(output, TIMED) == expected

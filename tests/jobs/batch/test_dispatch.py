@@ -239,7 +239,7 @@ def test_worker_refuses_files_that_it_does_not_see(task, output):
 def test_worker_begins_again_where_an_attempt_cannot_go_on(task, jobs, output, monkeypatch):
     finished = output / f".a.attempt-{0:032}"
 
-    def do(job, *, watch):
+    def do(job, *, watch, **_options):
         if job.resume and job.output != finished:
             raise SinkError("this output has no checkpoints")
         result = jobs(job, watch=watch)
@@ -255,7 +255,7 @@ def test_worker_begins_again_where_an_attempt_cannot_go_on(task, jobs, output, m
 
 
 def test_output_with_the_name_of_the_record_fails(task, jobs, output, monkeypatch):
-    def do(job, *, watch):
+    def do(job, *, watch, **_options):
         result = jobs(job, watch=watch)
         (job.output / "result.json").touch()
         return result
@@ -266,7 +266,7 @@ def test_output_with_the_name_of_the_record_fails(task, jobs, output, monkeypatc
 
 
 def test_messages_name_the_final_folder_once(jobs, files, output, caplog, monkeypatch):
-    def fail(job, *, watch):
+    def fail(job, *, watch, **_options):
         bgsub_logger = logging.getLogger("bgsub")
         bgsub_logger.warning("a frame of '%s' is late", job.output / "mask")
         bgsub_logger.warning("'%s' is missing", job.output)
