@@ -282,7 +282,7 @@ def remembered(frame, every, x, l, memory, solid, age, samples):
 # ---- shadows ------------------------------------------------------------------------------------------------------
 
 
-def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack):
+def darkened(x, l, mask, tint, darkest, faintest, lit, colour, lightest, weak, slack):
     """Which foreground pixels are the background, tinted or not, times a factor in a range, or near it with one near 1.
 
     Or the reverse: the background is such a pixel times a factor. Limits are wider by `slack`.
@@ -298,31 +298,33 @@ def darkened(x, l, mask, tint, darkest, faintest, colour, lightest, weak, slack)
     is_dark = (g > darkest * less) & (g < faintest * more) & (distance < colour**2 * more)
     inverse = np.sum(x * l, axis=2) / (np.sum(x * x, axis=2) + 1e-4)
     rest = np.maximum(square - inverse * np.sum(x * l, axis=2), 0.0)
-    is_lit = (inverse > darkest * less) & (inverse < 0.8 * more) & (rest < colour**2 * more)
+    is_lit = (inverse > darkest * less) & (inverse < lit * more) & (rest < colour**2 * more)
     return (mask != 0) & (is_dark | is_near | is_lit)
 
 
-def shadow_sums(x, l, i, j):
+def shadow_sums(x, l, i, j, most):
     """Brightnesses in 3x3 pixels, the RMS of what no factor explains, RMS of the background, and correlation."""
     box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
     p, q = x[box].mean(axis=2).ravel(), l[box].mean(axis=2).ravel()
-    one, other = (q, p) if shadow_steps(x[i, j], l[i, j]) > 9 else (p, q)  # light: the background is the darker one
+    one, other = (
+        (q, p) if shadow_steps(x[i, j], l[i, j], most) > 9 else (p, q)
+    )  # light: the background is the darker one
     g = one @ other / (other @ other + 1e-4 / x.shape[2] ** 2)
     rest = np.sqrt(max(one @ one - g * (one @ other), 0) / 9)
     return rest, q.std(), np.corrcoef(p, q)[0, 1] if p.std() > 0 and q.std() > 0 else 0.0
 
 
-def shadow_steps(x, l, slack=0.0):
-    """Steps of 0.1 of the brightness relative to that of the background, plus `slack`; from 10 on of the inverse."""
+def shadow_steps(x, l, most, slack=0.0):
+    """Steps of 0.1 of the brightness relative to the background, plus `slack`; from 10 on of the inverse below `most`."""
     ratio = x.sum(axis=-1) / l.sum(axis=-1) + slack
     shadow = np.clip(np.floor(10 * ratio + 0.5), 0, 9).astype(int)
     lit = 10 + np.floor(10 / np.maximum(ratio, 0.1)).astype(int)
-    return np.where((ratio > 1) & (lit < 18), lit, shadow)
+    return np.where(ratio * most > 1, lit, shadow)
 
 
-def shadow_seen(x, l, is_seen, slack):
+def shadow_seen(x, l, is_seen, most, slack):
     """Where shadows of a factor have been seen; fewer with a negative `slack`, more with a positive one."""
-    known = [is_seen[shadow_steps(x, l, d)] != 0 for d in (-abs(slack), abs(slack))]
+    known = [is_seen[shadow_steps(x, l, most, d)] != 0 for d in (-abs(slack), abs(slack))]
     return (np.any if slack > 0 else np.all)(known, axis=0)
 
 

@@ -214,7 +214,7 @@ def test_invalid_parameters_and_model_files(tmp_path):
     for name, message in (
         ("text", "is not a bgsub model"),
         ("other", "is not a bgsub model"),
-        ("five", "is not a bgsub model of version 28: another version of bgsub wrote it[^\n]*$"),
+        ("five", "is not a bgsub model of version 29: another version of bgsub wrote it[^\n]*$"),
         ("damaged", "damaged.npz is a damaged bgsub model: background must be uint8"),
         ("none", "is a damaged bgsub model"),
     ):

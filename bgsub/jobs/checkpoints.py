@@ -26,7 +26,7 @@ Snapshot = tuple[dict[str, Any], State]  # the state of a subtractor, see `Backg
 FOLDER, FILE = ".resume", "state"
 START_ANEW = "--overwrite starts over"
 
-_KIND = array_file.Kind("checkpoint", 26)
+_KIND = array_file.Kind("checkpoint", 27)
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 _EARLY = 0.5  # of the interval, after which a state is taken that is smaller than usual
 

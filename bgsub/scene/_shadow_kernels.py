@@ -11,7 +11,9 @@ _NONE, _NEAR, _FAR = np.uint8(0), np.uint8(1), np.uint8(2)  # not shaded, shaded
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 _TINY = np.float32(1e-4)  # of full scale squared, against division by a black background
 _BLACKEST_SHADOW, _DARKEST, _FAINTEST = np.float32(0.1), np.float32(0.35), np.float32(0.97)  # factors of shadows
-_MOST_LIT = np.float32(0.8)  # largest part of a lit pixel that its background is, as of the strongest weak light
+_MOST_LIT = np.float32(
+    0.8
+)  # largest part of a lit pixel that its background is, in colour: of the strongest weak light
 _ERROR = np.float32(0.02)  # largest joint distance of a shadow from the factor times the background, of full scale
 _SEEN_ERROR = np.float32(0.035)  # largest such distance for a factor of which shadows have been seen, and ...
 _SEEN_NOISE = np.float32(3)  # ... so many squared noise scales are added to its square: 4 times the mean error of noise
@@ -22,7 +24,7 @@ _SIDE = 11  # pixels, side of the square in which the weights are summed up, see
 _ALIKE_WEIGHT, _WEIGHT = np.int8(12), np.int8(4)  # of grey pixels that show their uneven background; of others
 _MARGIN = np.float32(0.8)  # hysteresis: sum of weights per foreground pixel beyond the middle that changes a pixel
 _WEAKEST = 9  # step of the factors from 0.85 to 1.25, which are not learned: drifting light has them
-FACTORS = 18  # steps of 0.1, of the factor up to `_WEAKEST`, then of one over the factor, for light
+FACTORS = 20  # steps of 0.1, of the factor up to `_WEAKEST`, then of one over the factor, for light
 _NEUTRAL, _ALL_SHADOW, _ALL_OBJECT = 0.2, 0.5, 0.1  # share of shadow of a factor with weight 0, largest, smallest
 _EDGE = np.float32(0.001)  # variance of the background in 3x3 pixels (full scale squared), beyond which it counts less
 _PRIOR = 3e-6  # weight of the usual share of shadow of a factor against what was learned, as `factors[1]`
@@ -50,9 +52,9 @@ def find_shadows(  # type: ignore[no-untyped-def]
 ):
     """Find shadows and light in the foreground, see `classify` and `decide`, and learn their factors.
 
-    `factors` (2, 18), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
-    it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 18), the same
-    of this frame and the number of pixels, and `weights` (2, 18) int8 are work. `dark` is `LIGHT` at lit pixels.
+    `factors` (2, 20), changed if `learns`, for each step of the factor g: covariance of frame and background, and what
+    it would be if all pixels were shadow (g times the variance of the background), in frames. `new` (3, 20), the same
+    of this frame and the number of pixels, and `weights` (2, 20) int8 are work. `dark` is `LIGHT` at lit pixels.
     """
     weigh_factors(factors, limits.is_coloured, weights)
     new[:] = 0.0
@@ -74,8 +76,14 @@ def mark_light(x, l, limits, filled, dark):  # type: ignore[no-untyped-def]
         for p in range(q * CHUNK, min((q + 1) * CHUNK, dark.size) if filled[q] != 0 else 0):
             if dark[p] != 0:
                 shown = brightness(l, np.uint64(p), len(limits.lanes), limits.black)
-                is_light = shown < _MOST_LIT * brightness(x, np.uint64(p), len(limits.lanes), limits.black)
+                is_light = shown < most_lit(limits) * brightness(x, np.uint64(p), len(limits.lanes), limits.black)
                 dark[p] = LIGHT if is_light else dark[p]
+
+
+@part
+def most_lit(limits):  # type: ignore[no-untyped-def]
+    """Return the largest part of a lit pixel that its background is; colours show weaker light."""
+    return _MOST_LIT if limits.is_coloured else _FAINTEST
 
 
 @part
@@ -264,9 +272,9 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     """Give the foreground weights for shadow or object; return the number of pixels that may be shadow.  O(c q).
 
     `x`, `l` (h, w, c); `mask`, `dark` (h, w) uint8; `weight` (h, w) int8, positive for shadow. The factor of a pixel
-    gives its weight (`weights` (2, 18) int8, see `weigh_factors`); a negative one below `_DARKEST` excludes shadow. In
+    gives its weight (`weights` (2, 20) int8, see `weigh_factors`); a negative one below `_DARKEST` excludes shadow. In
     grey, an uneven background that shows gives the largest weight; restless pixels have weight 0. `shaded`: filled
-    chunks of `dark` and `weight`. `new` (3, 18): see `find_shadows`.
+    chunks of `dark` and `weight`. `new` (3, 20): see `find_shadows`.
     """
     h, w, channels, scale = x.shape[0], x.shape[1], len(limits.lanes), limits.scale
     colour, texture = limits.tolerance * _ERROR, limits.tolerance * (_TEXTURE if limits.is_coloured else _GREY_TEXTURE)
@@ -278,7 +286,7 @@ def classify(x, l, limits, tint, weights, new, mask, filled, dark, weight, shade
     uneven, unit = 9 * (channels * _UNEVEN / scale) ** 2, scale * scale / np.float32(9 * channels * channels)
     weak = lightest, error * error, error * error / (_WEAK * _WEAK)
     wide = square * max(_SEEN_ERROR / _ERROR * limits.tolerance, _ONE) ** 2
-    ranges = limits.black, tiny, square, wide, *weak, tint
+    ranges = limits.black, tiny, square, wide, *weak, tint, most_lit(limits)
     noise = limits.sigma.reshape(-1), _SEEN_NOISE / (scale * scale)
     levels, count = (tiny, limit, uneven, unit), 0
     for q in range(filled.size):
@@ -307,7 +315,7 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
     channels, row, column = len(limits.lanes), p // size[1], p % size[1]
     pixel, w = np.uint64(p), np.uint64(size[1])  # unsigned indices need no test for negative ones
     sx, sl = brightness(x, pixel, channels, limits.black), brightness(l, pixel, channels, limits.black)
-    k = factor_of(sx, sl)
+    k = factor_of(sx, sl, most_lit(limits))
     is_far &= weights[1, k] == 0
     may_be = (((sx >= _DARKEST * sl) & (k <= _WEAKEST)) | (weights[0, k] >= 0)) & (not is_far)
     even = weights[0, k] if may_be else -_WEIGHT
@@ -319,7 +327,7 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
     inside, _, _, xl, ll, xx = sums
     if not inside:  # outline of the foreground: an object would mostly have an edge here
         return may_be, _WEIGHT if even >= 0 else even
-    even = weights[0, add_likeness(sums, unit, new)]
+    even = weights[0, add_likeness(sums, unit, new, most_lit(limits))]
     if not may_be:
         return False, -_WEIGHT
     if not limits.is_coloured and is_alike(sums, uneven):
@@ -330,21 +338,20 @@ def weigh(x, l, mask, p, size, limits, levels, is_far, weights, new):  # type: i
 
 
 @part
-def factor_of(sx, sl):  # type: ignore[no-untyped-def]
+def factor_of(sx, sl, most):  # type: ignore[no-untyped-def]
     """Return which of the `FACTORS` steps a brightness sx is relative to that of the background."""
     if sx <= 0 or sl <= 0:
         return 0
     if sx <= sl:
         return min(np.int64(10 * sx / sl + _HALF), _WEAKEST)
-    k = _WEAKEST + 1 + np.int64(10 * sl / sx)
-    return k if k < FACTORS else _WEAKEST
+    return _WEAKEST + 1 + np.int64(10 * sl / sx) if sl < most * sx else _WEAKEST
 
 
 @part
-def add_likeness(sums, unit, new):  # type: ignore[no-untyped-def]
+def add_likeness(sums, unit, new, most):  # type: ignore[no-untyped-def]
     """Add covariance and variance of 3x3 brightnesses to those of their factor, `new`; return the factor's step."""
     _, sx, sl, xl, ll, _ = sums
-    k = factor_of(sx, sl)
+    k = factor_of(sx, sl, most)
     uneven = max(unit * (ll - sl * sl / 9), _ZERO)
     part_of_edge = min(_ONE, _EDGE / max(uneven, _TINY * _TINY))
     new[0, k] += part_of_edge * unit * (xl - sx * sl / 9)
@@ -372,7 +379,7 @@ def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ign
     to `weak`; the limit is an ellipse with the axes change and error. A lit pixel is the reverse: its background is a
     multiple of the pixel.
     """
-    black, tiny, square, wide, lightest, weak, steep, tint = ranges
+    black, tiny, square, wide, lightest, weak, steep, tint, most = ranges
     x, l = x[a * channels :], l[a * channels :]
     flags, dark, weight, sigma, share = mask[a:], dark[a:], weight[a:], noise[0][a:], noise[1]
     for i in range(n):
@@ -393,7 +400,7 @@ def shade(x, l, mask, a, n, channels, ranges, noise, dark, weight):  # type: ign
         part_of_x = xl / (pp + tiny)
         lit_error, largest = max(ll - xl * part_of_x, _ZERO), wide + share * sigma[i] * sigma[i]
         is_dark = (g > _BLACKEST_SHADOW) & (g < _FAINTEST) & (error < largest)
-        is_lit = (part_of_x > _BLACKEST_SHADOW) & (part_of_x < _MOST_LIT) & (lit_error < largest)
+        is_lit = (part_of_x > _BLACKEST_SHADOW) & (part_of_x < most) & (lit_error < largest)
         is_weak = (g < lightest) & (steep * (g - 1) * (g - 1) + error < weak)
         is_near = is_weak | (is_dark & (error < square)) | (is_lit & (lit_error < square))
         dark[i] = (_NEAR if is_near else _FAR if is_dark | is_lit else _NONE) if flags[i] != 0 else _NONE

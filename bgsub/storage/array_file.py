@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     header: int = 1 << 62
 
 
-MODEL = Kind("model", 28, 1 << 20)
+MODEL = Kind("model", 29, 1 << 20)
 
 
 def write_model(path: Path, header: dict[str, Any], state: State) -> None:

@@ -23,23 +23,29 @@ GREY = pytest.param(1, marks=pytest.mark.slow)
 SLACK = 0.002  # relative error of differences of squares in float32
 
 
+def most_lit(coloured):
+    """Return the largest part of a lit pixel that its background is."""
+    return 0.8 if coloured else 0.97
+
+
 def assert_weights(weight, x, l, mask, inner, dark, restless, texture, coloured, weights):
     """Compare weights with a twin, except where rounding decides."""
-    least, most = (reference.shadow_steps(x, l, slack) for slack in (-SLACK, SLACK))
+    lit = most_lit(coloured)
+    least, most = (reference.shadow_steps(x, l, lit, slack) for slack in (-SLACK, SLACK))
     on_border = np.pad(np.zeros([max(n - 2, 0) for n in mask.shape], bool), 1, constant_values=True)
     for i, j in np.ndindex(mask.shape):
         expected = 0 if mask[i, j] == 0 else 4 if dark[i, j] else -4
         if dark[i, j] and restless[i, j]:
             expected = 0
         elif dark[i, j] and inner[i, j]:
-            rest, uneven, correlation = reference.shadow_sums(x, l, i, j)
+            rest, uneven, correlation = reference.shadow_sums(x, l, i, j, lit)
             box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
             steps = [
-                int(reference.shadow_steps(x[box].sum(axis=(0, 1)), l[box].sum(axis=(0, 1)), s))
+                int(reference.shadow_steps(x[box].sum(axis=(0, 1)), l[box].sum(axis=(0, 1)), lit, s))
                 for s in (-SLACK, SLACK)
             ]
             limits = abs(rest / texture - 1), abs(uneven / 0.015 - 1), abs(correlation - 0.9)
-            if min(limits) < SLACK or steps[0] != steps[1]:
+            if min(limits) < SLACK or steps[0] != steps[1] or least[i, j] != most[i, j]:
                 continue
             is_alike = uneven > 0.015 and correlation > 0.9 and not coloured
             expected = kernels._ALIKE_WEIGHT if is_alike else -4 if rest > texture else weights[steps[0]]
@@ -84,7 +90,7 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     arrays = mask, filled, dark, weight, shaded
     assert kernels.classify(x, l, limits(1), tint, both, new, *arrays) == dark.sum()
     np.testing.assert_array_equal(shaded, filled)
-    darkest, faintest = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST)
+    darkest, faintest, lit = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST), most_lit(coloured)
     colour = exposure * float(kernels._ERROR)
     # a dim scene has no larger error of its own
     far = np.hypot(max(exposure**2 * float(kernels._SEEN_ERROR), colour), float(kernels._SEEN_NOISE) ** 0.5 * sigma)
@@ -93,14 +99,14 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     wide = x.astype(float) - black, l.astype(float) - black
 
     def may_be_dark(slack):
-        limits = tint, darkest, faintest
+        limits = tint, darkest, faintest, lit
         near, all_of_them = (reference.darkened(*wide, mask, *limits, error, *weak, slack) for error in (colour, far))
-        return near | (all_of_them & reference.shadow_seen(*wide, is_seen, slack))
+        return near | (all_of_them & reference.shadow_seen(*wide, is_seen, lit, slack))
 
     def is_dark(slack):  # unless a factor below 0.35 speaks against it
-        against = [weights[reference.shadow_steps(*wide, d)] < 0 for d in (-abs(slack), abs(slack))]
+        against = [weights[reference.shadow_steps(*wide, lit, d)] < 0 for d in (-abs(slack), abs(slack))]
         deep = wide[0].sum(axis=2) < (0.35 - slack) * wide[1].sum(axis=2)
-        deep |= reference.shadow_steps(*wide, abs(slack)) > 9
+        deep |= reference.shadow_steps(*wide, lit, abs(slack)) > 9
         return may_be_dark(slack) & ~(deep & (np.all if slack > 0 else np.any)(against, axis=0))
 
     assert_between(dark, is_dark)
@@ -141,9 +147,10 @@ def test_add_likeness_equals_its_twin(seed):
     x = l * rng.choice([rng.uniform(0, 1.5), rng.uniform(1, 5)]) + rng.normal(0, 5, 9)
     sums = True, *(F(channels**power * total) for power, total in ((1, x.sum()), (1, l.sum())))
     sums += tuple(F(channels**2 * total) for total in (x @ l, l @ l, x @ x))
-    k = kernels.add_likeness(sums, F(scale**2 / (9 * channels**2)), new)
-    if reference.shadow_steps(x, l, SLACK) == reference.shadow_steps(x, l, -SLACK):
-        assert k == reference.shadow_steps(x, l)
+    most = most_lit(seed % 2)
+    k = kernels.add_likeness(sums, F(scale**2 / (9 * channels**2)), new, F(most))
+    if reference.shadow_steps(x, l, most, SLACK) == reference.shadow_steps(x, l, most, -SLACK):
+        assert k == reference.shadow_steps(x, l, most)
     variance, together = l.var() * scale**2, np.mean((x - x.mean()) * (l - l.mean())) * scale**2
     less = min(1, 0.001 / variance)
     expected = [less * together, less * variance * x.sum() / l.sum(), 1]
@@ -156,12 +163,15 @@ def test_weights_of_factors_follow_the_share_of_shadow(is_coloured):
     factors, weights = np.zeros((2, kernels.FACTORS)), np.empty((2, kernels.FACTORS), np.int8)
     kernels.weigh_factors(factors, is_coloured, weights)
     last = 4 if is_coloured else 0
-    assert weights.tolist() == [[-4] * 4 + [last] * 6 + [-4] * 8, [0] * 18]
+    assert weights.tolist() == [[-4] * 4 + [last] * 6 + [-4] * 10, [0] * 20]
     factors[1] = 1.0
     for share, weight in ((-0.5, -4), (0.1, -4), (0.15, -2), (0.2, 0), (0.35, 2), (0.5, 4), (1.0, 4)):
         factors[0] = share
         kernels.weigh_factors(factors, is_coloured, weights)
-        assert weights.tolist() == [[*[weight] * 9, last, *[weight] * 8], [*[share > 0.45] * 9, 0, *[share > 0.45] * 8]]
+        assert weights.tolist() == [
+            [*[weight] * 9, last, *[weight] * 10],
+            [*[share > 0.45] * 9, 0, *[share > 0.45] * 10],
+        ]
 
 
 def tinted_shadow(rng, tint, side):
