@@ -315,7 +315,7 @@ def shadow_sums(x, l, i, j, most):
 
 
 def shadow_steps(x, l, most, slack=0.0):
-    """Steps of 0.1 of the brightness relative to the background, plus `slack`; from 10 on of the inverse below `most`."""
+    """Steps of 0.1 of the brightness relative to the background, plus `slack`; from 10 on for light, up to `most`."""
     ratio = x.sum(axis=-1) / l.sum(axis=-1) + slack
     shadow = np.clip(np.floor(10 * ratio + 0.5), 0, 9).astype(int)
     lit = 10 + np.floor(10 / np.maximum(ratio, 0.1)).astype(int)
