@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import ndimage
 
-from bgsub.scene import _shadow_kernels
+from bgsub.scene import _cast_shadow_kernels, _shadow_kernels
 from bgsub.scene._frame_kernels import CHUNK
 
 
@@ -306,16 +306,15 @@ def shadow_sums(x, l, i, j, most):
     """Brightnesses in 3x3 pixels, the RMS of what no factor explains, RMS of the background, and correlation."""
     box = np.s_[i - 1 : i + 2, j - 1 : j + 2]
     p, q = x[box].mean(axis=2).ravel(), l[box].mean(axis=2).ravel()
-    one, other = (
-        (q, p) if shadow_steps(x[i, j], l[i, j], most) > 9 else (p, q)
-    )  # light: the background is the darker one
+    is_lit = shadow_steps(x[i, j], l[i, j], most) > 9  # the background is then the darker one
+    one, other = (q, p) if is_lit else (p, q)
     g = one @ other / (other @ other + 1e-4 / x.shape[2] ** 2)
     rest = np.sqrt(max(one @ one - g * (one @ other), 0) / 9)
     return rest, q.std(), np.corrcoef(p, q)[0, 1] if p.std() > 0 and q.std() > 0 else 0.0
 
 
 def shadow_steps(x, l, most, slack=0.0):
-    """Steps of 0.1 of the brightness relative to the background, plus `slack`; from 10 on for light, up to `most`."""
+    """Steps of 0.1 of the brightness relative to the background, plus `slack`; from 10 on the inverse below `most`."""
     ratio = x.sum(axis=-1) / l.sum(axis=-1) + slack
     shadow = np.clip(np.floor(10 * ratio + 0.5), 0, 9).astype(int)
     lit = 10 + np.floor(10 / np.maximum(ratio, 0.1)).astype(int)
@@ -345,11 +344,11 @@ def shadow_votes(p, q, mask):
 
 def shadow_outline(x, l, mask):
     """Pixels of the outline on each side, lit ones and all."""
-    (h, w), every, depth, counts = mask.shape, _shadow_kernels._ROW_STEP, _shadow_kernels._DEPTH, []
+    (h, w), every, depth, counts = mask.shape, _cast_shadow_kernels._ROW_STEP, _cast_shadow_kernels._DEPTH, []
     i, j = np.indices(mask.shape)
     inner = (i % every == 0) & (depth <= i) & (i < h - depth) & (depth <= j) & (j < w - depth) & (mask != 0)
-    is_lit = np.float32(x.sum(axis=2)) >= _shadow_kernels._LIT * np.float32(l.sum(axis=2))
-    for dy, dx in _shadow_kernels.STEPS:
+    is_lit = np.float32(x.sum(axis=2)) >= _cast_shadow_kernels._LIT * np.float32(l.sum(axis=2))
+    for dy, dx in _cast_shadow_kernels.STEPS:
         near, far = (np.roll(mask, (-k * dy, -k * dx), (0, 1)) for k in (depth - 1, depth))
         found = inner & (near != 0) & (far == 0)
         counts.append([np.sum(found & is_lit), np.sum(found)])

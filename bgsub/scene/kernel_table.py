@@ -34,7 +34,7 @@ _START = """
 scene._shadow_kernels.find_shadows: P_3, P_3, MatchLimits, f4_1, b1, f8_2, f8_2, i1_2, u1_2, u1_1, u1_2,\
  i1_2, u1_1, i2_2, i2_2
 scene._segment_kernels.finish: P_3, P_3, u1_2, u1_1, u1_2, i8, i8, u1_2, f8_2, f8, i8, i4_2, i8_1, u1_1
-scene._shadow_kernels.learn_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_3, f8_3, f4_1
+scene._cast_shadow_kernels.learn_shadows: P_3, P_3, MatchLimits, u1_2, u1_1, b1, f8_2, f8_2, f8_3, f8_3, f4_1
 scene._match_kernels.find_matching: i8, i8, P_3, P_3, MatchLimits, Samples, u1_2, u1_1, u8_1, u1_1
 scene._registration_kernels.align: P_3, f8, f4_2, f4_2, f8, f8, f8_1, f4_1, f4_2, f8_2, f8_1
 scene._match_kernels.clear_matching: P_3, P_3, MatchLimits, u1_2, u1_1, i8, f4, i4_3, i4_2, u1_1
@@ -42,7 +42,7 @@ scene._segment_kernels.keep_still: u1_2, u2_2, u1_1, i8, u1_2, u1_1
 scene._segment_kernels.majority: u1_2, u1_1, i8, u2_1, u2_1, u1_2, u1_1
 scene._frame_kernels.update_ages: i8, i8, lanes, P_3, u1_2, u1_1, u1_2, u1_2, f4, i8, i8, f4, P_2, u2_2, u1_1,\
  u1_2, u1_1
-scene._shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
+scene._cast_shadow_kernels.walk_in: lanes, i8, i8, P_3, P_3, f4, f4, u1_2, u1_2, f4_2
 scene._frame_kernels.contrasts: P_1, P_3, i8_1
 scene._frame_kernels.drift_sums: P_1, P_1, i8_1, u1_1, i8_2, f4_2, f4, f4, f8_2, f8_1, f8_1, f8_2
 """

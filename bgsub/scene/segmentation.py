@@ -23,10 +23,11 @@ from bgsub.numerics.jit import TypedKernel, constant
 from bgsub.numerics.state import LARGEST, State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
-from bgsub.scene import _match_kernels, _segment_kernels, _shadow_kernels
+from bgsub.scene import _cast_shadow_kernels, _match_kernels, _segment_kernels, _shadow_kernels
+from bgsub.scene._cast_shadow_kernels import STEPS
 from bgsub.scene._frame_kernels import CHUNK, LearnParams
 from bgsub.scene._match_kernels import TILE, MatchLimits, Samples
-from bgsub.scene._shadow_kernels import FACTORS, STEPS
+from bgsub.scene._shadow_kernels import FACTORS
 from bgsub.separation import BACKGROUND, SHADOW
 
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -197,7 +198,7 @@ class Segmenter:
         self._finish = TypedKernel(_segment_kernels.finish)
         self._clear_matching = TypedKernel(_match_kernels.clear_matching)
         self._shadow_kernel = TypedKernel(_shadow_kernels.find_shadows)
-        self._learn_shadows = TypedKernel(_shadow_kernels.learn_shadows)
+        self._learn_shadows = TypedKernel(_cast_shadow_kernels.learn_shadows)
         self.noise = NoiseScale(shape, self._joint)
         self.sample_memory = SampleMemory(shape, channels)
         self.outline = np.full((len(STEPS), 2), (0.5 * _UNKNOWN_OUTLINE, _UNKNOWN_OUTLINE))  # lit and total
@@ -338,7 +339,7 @@ class Segmenter:
     ) -> None:
         """Add cast shadows to `_dark`: the foreground that gets darker from a side inwards, see `walk_in`."""
         inputs, cast = (x, background, limits.scale, limits.black, mask[0]), (self._cast, self._cast_filled)
-        _shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self.darkest)
+        _cast_shadow_kernels.walk_in(limits.lanes, *STEPS[side], *inputs, self._weight, self.darkest)
         _segment_kernels.majority(self._weight, mask[1], _SPECKLE, self._columns[0], self._counts[0], *cast)
         cv2.bitwise_and(self._cast, mask[0], self._cast)  # the majority has all bits set
         cv2.bitwise_or(self.dark, self._cast, self.dark)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from bgsub.numerics.jit import constant
+from bgsub.scene import _cast_shadow_kernels as cast_kernels
 from bgsub.scene import _shadow_kernels as kernels
+from bgsub.scene._cast_shadow_kernels import STEPS
 from bgsub.scene._frame_kernels import LIGHT
 from bgsub.scene._match_kernels import MatchLimits
-from bgsub.scene._shadow_kernels import STEPS
 from bgsub.scene.exposure import has_colour
 from bgsub.scene.illumination import Illumination
 from bgsub.scene.segmentation import SceneLook, Segmenter
@@ -90,7 +91,7 @@ def test_classify_equals_its_twin(channels, h, w, seed):
     arrays = mask, filled, dark, weight, shaded
     assert kernels.classify(x, l, limits(1), tint, both, new, *arrays) == dark.sum()
     np.testing.assert_array_equal(shaded, filled)
-    darkest, faintest, lit = float(kernels._BLACKEST_SHADOW), float(kernels._FAINTEST), most_lit(coloured)
+    darkest, faintest, lit = float(kernels._BLACKEST_SHADOW), float(kernels.FAINTEST), most_lit(coloured)
     colour = exposure * float(kernels._ERROR)
     # a dim scene has no larger error of its own
     far = np.hypot(max(exposure**2 * float(kernels._SEEN_ERROR), colour), float(kernels._SEEN_NOISE) ** 0.5 * sigma)
@@ -281,7 +282,7 @@ def learn(segmenter, x, l, mask, black=0.0):
     """Learn the shadows of a frame; return their side."""
     learned = segmenter.outline, segmenter._new_outline, *segmenter._votes, segmenter._tint
     limits = segmenter._match._replace(black=F(black))
-    return kernels.learn_shadows(x, l, limits, mask, reference.filled(mask), True, *learned)
+    return cast_kernels.learn_shadows(x, l, limits, mask, reference.filled(mask), True, *learned)
 
 
 @given(seed=st.integers(0, 999), black=st.sampled_from([0.0, 0.05]))
@@ -293,13 +294,13 @@ def test_votes_equal_their_twin(seed, black):
     x = np.where(rng.random((h, w, 1)) < 0.97, shadow, other).astype(F)
     mask, l = np.where(rng.random((h, w)) < 0.95, np.uint8(255), np.uint8(0)), l.astype(F)
     wide = x.astype(float) - black, l.astype(float) - black
-    levels = F(black), kernels._LEAST_CHANNEL, 9 * (3 * kernels._UNEVEN) ** 2
+    levels = F(black), cast_kernels._LEAST_CHANNEL, 9 * (3 * kernels.UNEVEN) ** 2
     for i in range(1, h - 1):
         for j in range(1, w - 1):
             box, found = np.s_[i - 1 : i + 2, j - 1 : j + 2], np.zeros((2, 17, 17))
             expected, distances = reference.shadow_votes(*(image[box] for image in wide), mask[box])
             flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1), np.uint64(i * w + j), np.uint64(w), np.uint64(3)
-            kernels.vote(*flat, levels, found)
+            cast_kernels.vote(*flat, levels, found)
             if np.abs(distances).min() > 1e-3:  # else rounding decides
                 np.testing.assert_array_equal(found, expected)
 
@@ -395,11 +396,13 @@ def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     dy, dx = STEPS[side]
     padded = [np.pad(image.sum(axis=2), 1) for image in (x, l)]
     p, q = (sum(np.roll(image, (k * dx, -k * dy), (0, 1)) for k in (-1, 0, 1))[1:-1, 1:-1] for image in padded)
-    cast, limits = np.full_like(mask, 9), (kernels._DARKEST, kernels._FAINTEST, kernels._RISE, kernels._FALL)
+    cast, limits = np.full_like(mask, 9), (kernels.DARKEST, kernels.FAINTEST, cast_kernels._RISE, cast_kernels._FALL)
     black = F(0.125 * (seed % 2))
     arrays = x.astype(F) + black, l.astype(F) + black, F(0.1), black
-    kernels.walk_in((0,) * channels, dy, dx, *arrays, mask, cast, np.empty((h, w), F))
-    expected = reference.shadow_walk(dy, dx, p / (q + float(kernels._BLACK_OFFSET) / 0.1), mask, *map(float, limits))
+    cast_kernels.walk_in((0,) * channels, dy, dx, *arrays, mask, cast, np.empty((h, w), F))
+    expected = reference.shadow_walk(
+        dy, dx, p / (q + float(cast_kernels._BLACK_OFFSET) / 0.1), mask, *map(float, limits)
+    )
     assert np.mean(cast != expected) < 0.02  # rounding at the limits
 
 
@@ -419,25 +422,25 @@ def traffic(rng, shade, channels=3):
 def test_very_dark_shadows_are_found_by_side(channels):
     rng, segmenter = np.random.default_rng(2), Segmenter((80, 80), channels=channels)
     outline = segmenter.outline
-    assert kernels.never_lit(outline) == -1
+    assert cast_kernels.never_lit(outline) == -1
 
     def watch(shade, body=1, frames=150):
         for _ in range(frames):
             frame, road, car, shadow = traffic(rng, shade, channels)
             frame[car] *= F(body)
             mask = np.where(car | shadow if shade < 1 else car, np.uint8(255), np.uint8(0))
-            assert learn(segmenter, frame, road, mask) == kernels.never_lit(outline)
+            assert learn(segmenter, frame, road, mask) == cast_kernels.never_lit(outline)
         return frame, road, car, shadow, mask
 
     watch(1, body=0.2)
-    assert kernels.never_lit(outline) == -1  # black objects without shadows
+    assert cast_kernels.never_lit(outline) == -1  # black objects without shadows
     frame, road, car, shadow, mask = watch(0.2, frames=300)
-    assert kernels.never_lit(outline) == 2
+    assert cast_kernels.never_lit(outline) == 2
     found = find_shadows(frame, road, mask, side=2)
     assert found[shadow].mean() > 0.8  # rounded corners
     assert found[car].mean() < 0.1
     again = Segmenter((80, 80), channels=channels)
     again.set_state(segmenter.state())
-    assert kernels.never_lit(again.outline) == 2
+    assert cast_kernels.never_lit(again.outline) == 2
     watch(1, frames=600)  # without sun
-    assert kernels.never_lit(outline) == -1
+    assert cast_kernels.never_lit(outline) == -1
