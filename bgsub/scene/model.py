@@ -167,7 +167,7 @@ class SceneModel:
         self.illumination.move(places)
         assert self.tracked is not None
         self.tracked.move(places, picture)
-        self.engine.compare(self._low_rank())
+        self.engine.compare(self._background.low_rank())
         self.stabiliser.settle(picture, self._scale)
 
     def _follow_exposure(self, given: np.ndarray) -> None:
@@ -284,24 +284,23 @@ class SceneModel:
         found = 0 if known is None else int(np.count_nonzero(self.engine.over[known]))
         return (compared.candidates - found) / self.mask.size
 
-    def _compare(self, known: np.ndarray | None) -> Comparison:
+    @property
+    def _background(self) -> StartBackground | TrackedBackground:
         background = self.start or self.tracked
         assert background is not None
-        compared = background.separate(self.engine, self.objects.hidden_pixels(), known)
+        return background
+
+    def _compare(self, known: np.ndarray | None) -> Comparison:
+        compared = self._background.separate(self.engine, self.objects.hidden_pixels(), known)
         if not self.segmenter.noise.is_empty:
             return compared
         pictures = self.engine.images.pixels.reshape(self._cube), self.engine.picture
         self.segmenter.noise.begin(self.engine.residual(), lambda: sensor_noise(*pictures) * self._scale)
         return compared._replace(candidates=self.engine.compare())
 
-    def _low_rank(self) -> np.ndarray:
-        background = self.start or self.tracked
-        assert background is not None
-        return background.low_rank()
-
     def _change_light(self, pixels: np.ndarray, known: np.ndarray | None) -> Light | None:
         """Try to explain a frame by light; if this succeeds, change the background and return the light."""
-        x, background, before = self._unit(pixels), self._low_rank(), self.engine.before
+        x, background, before = self._unit(pixels), self._background.low_rank(), self.engine.before
         light = self._explain(x, self._bases(pixels, background, before), _LEAVES)
         if light is None and self.start is not None and self.start.buffer.newest is not None:
             last = self._unit(self.start.buffer.newest)  # the background of the start may be wrong in most pixels
@@ -472,7 +471,7 @@ class SceneModel:
         if not self.engine.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
-        bases = [self._low_rank()]
+        bases = [self._background.low_rank()]
         if self.engine.before is not None:  # the newest coefficients may be fitted to a frame of another scene
             bases.append(self._unit(self.engine.before))
         return self._explain(x, bases, leaves, of_all=True) is not None
