@@ -38,7 +38,7 @@ def out_of_umat(image: Any) -> Any:
     return image.get() if isinstance(image, cv2.UMat) else image
 
 
-def to_umat(image: Any, into: Any = None) -> Any:
+def to_umat(image: Any, into: Any) -> Any:
     """Return an array as a `cv2.UMat`; fills `into` if its size and type match, as OpenCV does."""
     return cv2.copyTo(cv2.UMat(image), None, into)
 

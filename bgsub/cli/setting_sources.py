@@ -56,7 +56,7 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
     return option.opts[0] if setting is None else setting.name
 
 
-def find_files(named: Path | None = None) -> list[Path]:
+def find_files(named: Path | None) -> list[Path]:
     """Return the files to read, later ones win: the user's, those of `FOUND` in this folder, and `named`."""
     folder = click.get_app_dir("bgsub")
     # The XDG standard says to ignore a relative path; an empty one would be the working directory.
@@ -86,7 +86,7 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ParameterError(f"{path}: this is no TOML: {error}") from None
 
 
-def read_settings(names: Names, files: Iterable[Path], named: Path | None = None) -> Settings:
+def read_settings(names: Names, files: Iterable[Path], named: Path | None) -> Settings:
     """Return the settings by command and option from files, later ones win; ParameterError for an unknown key."""
     settings: Settings = {command: {} for command in names}
     for path in files:

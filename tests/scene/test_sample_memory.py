@@ -20,8 +20,8 @@ sizes = settings(max_examples=25)
 shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([1, 3])}
 
 
-def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5, channels=3, is_coloured=True):
-    limits = F(scale), F(threshold), F(threshold), F(factor), F(1)
+def memory_of(sigma, scale=1 / 255, channels=3, is_coloured=True):
+    limits = F(scale), F(0.08), F(0.08), F(2.5), F(1)
     return MatchLimits(np.asarray(sigma, F), *limits, is_coloured, F(0), (0,) * channels)
 
 

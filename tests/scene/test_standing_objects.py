@@ -55,9 +55,9 @@ def mask_of(*boxes):
     return mask
 
 
-def with_rim(box, width=2):
+def with_rim(box):
     """Return a box extended by the rim that the majority filter may remove."""
-    rows, columns = (slice(part.start - width, part.stop + width) for part in box)
+    rows, columns = (slice(part.start - 2, part.stop + 2) for part in box)
     return mask_of((rows, columns)) == 255
 
 

@@ -16,7 +16,7 @@ F = np.float32
 H, W = 12, 16
 
 
-def naive_counts(frames, limits, q=3):
+def naive_counts(frames, limits):
     """Return per pixel a list of [colour, count], the commonest first."""
     kept = [[] for _ in range(frames.shape[1])]
     last = [None] * frames.shape[1]
@@ -28,7 +28,7 @@ def naive_counts(frames, limits, q=3):
                 shown[1] += last[i] is shown
             else:
                 shown = [x.copy(), 1]
-                if len(kept[i]) < q:
+                if len(kept[i]) < 3:
                     kept[i].append(shown)
                 else:
                     kept[i][1 + int(np.argmin([e[1] for e in kept[i][1:]]))] = shown
@@ -125,9 +125,9 @@ def test_a_light_that_no_frame_had_is_not_kept():
     assert buffer.lights[:3].tolist() == [0, 1, 2]
 
 
-def late_colours(where, length=20, noise=2.0):
+def late_colours(where):
     form = FrameFormat((H, W, 3), "uint8", 255.0)
-    return LateColours(form, SubtractorParameters(start_frames=length, threads=1), np.array(where), noise)
+    return LateColours(form, SubtractorParameters(start_frames=20, threads=1), np.array(where), 2.0)
 
 
 def seen(colours, frame, *hidden):
