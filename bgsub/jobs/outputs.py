@@ -117,8 +117,11 @@ def create_event_sinks(
 
 def _remove_leftovers(job: Job, sinks: Sequence[Sink], old_events: Iterable[Path], claims: Claims) -> None:
     """Remove partial files of the outputs, and event files of an earlier run, except those that another run needs."""
-    if job.overwrite or not (job.output / FOLDER / FILE).exists():
+    checkpoint = job.output / FOLDER / FILE
+    if job.overwrite or not checkpoint.exists():
         for target in filter(Path.is_file, all_targets(sinks, job.save_model)):
+            if partial_name(target).exists():
+                unlink(checkpoint)  # its run could not go on, and would start over
             remove_partials(target)
     for target in old_events:
         with suppress(SinkError, OSError):

@@ -233,7 +233,8 @@ def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path):
 
 def test_a_run_removes_partial_files_that_no_checkpoint_needs(inputs, tmp_path):
     plain = make_job(inputs, tmp_path, save=("mask.mkv",), event_formats=("csv", "pictures"), end="9")
-    interrupt(dataclasses.replace(plain, resume=True, end=None), 67)
+    stopped = dataclasses.replace(plain, resume=True, end=None)
+    interrupt(stopped, 67)
     for folder in ("objects.partial", "overlay"):
         (tmp_path / folder).mkdir(exist_ok=True)
     others = {"panel.mp4.partial", "video.partial.avi"}
@@ -244,6 +245,8 @@ def test_a_run_removes_partial_files_that_no_checkpoint_needs(inputs, tmp_path):
     assert {*others, "mask.mkv.partial"} < {path.name for path in tmp_path.rglob("*.partial*")}
     run_job(dataclasses.replace(plain, save=("mask.mkv", "overlay.png"), overwrite=True))
     assert {path.name for path in tmp_path.rglob("*.partial*")} == others
+    with pytest.raises((ParameterError, SinkError), match="--overwrite"):  # it would start over
+        run_job(stopped)
 
 
 def test_one_resumable_run_at_a_time(inputs, tmp_path):
